@@ -1,0 +1,245 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""HBONE client and server on python h2 and OpenSSL: the peer that is not our code.
+
+Runs as a program inside a pod's namespace and answers with one JSON line, so
+that a test on the outside can read what the peer saw.
+
+  client: hbone_peer.py client --connect IP:15008 --authority A --cert … [--send TEXT] …
+  server: hbone_peer.py server --listen IP:15008 --cert … [--status N] [--echo]
+"""
+from __future__ import annotations
+
+import argparse
+import base64
+import json
+import socket
+import ssl
+import sys
+import threading
+import time
+
+import h2.config
+import h2.connection
+import h2.events
+import h2.exceptions
+import h2.settings
+
+
+def host_port(text):
+    host, _, port = text.rpartition(":")
+    return host.strip("[]"), int(port)
+
+
+def client_context(args):
+    ctx = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
+    ctx.check_hostname = False
+    ctx.verify_mode = ssl.CERT_REQUIRED
+    ctx.load_verify_locations(args.root)
+    if args.cert:
+        ctx.load_cert_chain(args.cert, args.key)
+    if args.alpn:
+        ctx.set_alpn_protocols(args.alpn.split(","))
+    return ctx
+
+
+def server_context(args):
+    ctx = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+    ctx.minimum_version = ssl.TLSVersion.TLSv1_3
+    ctx.verify_mode = ssl.CERT_REQUIRED
+    ctx.load_verify_locations(args.root)
+    ctx.load_cert_chain(args.cert, args.key)
+    ctx.set_alpn_protocols(["h2"])
+    return ctx
+
+
+def peer_uris(tls):
+    cert = tls.getpeercert() or {}
+    return [v for k, v in cert.get("subjectAltName", ()) if k == "URI"]
+
+
+class Client:
+    """One connection, one or more CONNECT streams, everything recorded."""
+
+    def __init__(self, args):
+        self.args = args
+        raw = socket.create_connection(host_port(args.connect), timeout=args.timeout)
+        self.sock = client_context(args).wrap_socket(raw)
+        self.conn = h2.connection.H2Connection(h2.config.H2Configuration(
+            client_side=True, header_encoding="utf-8", validate_outbound_headers=False,
+            normalize_outbound_headers=False, validate_inbound_headers=True))
+        self.result = {"tls": self.sock.version(), "alpn": self.sock.selected_alpn_protocol(),
+                       "peer": peer_uris(self.sock), "streams": {}, "settings": {}, "goaway": None}
+
+    def flush(self):
+        data = self.conn.data_to_send()
+        if data:
+            self.sock.sendall(data)
+
+    def open(self, authority, extra=()):
+        sid = self.conn.get_next_available_stream_id()
+        headers = [(":method", self.args.method)]
+        if authority is not None:
+            headers.append((":authority", authority))
+        if self.args.method != "CONNECT":
+            headers += [(":scheme", "https"), (":path", "/")]
+        headers += [tuple(h.split("=", 1)) for h in extra]
+        self.conn.send_headers(sid, headers)
+        self.result["streams"][sid] = {"authority": authority, "status": None, "headers": {}, "data": b"",
+                                       "ended": False, "reset": None}
+        return sid
+
+    def handle(self, event):
+        streams = self.result["streams"]
+        sid = getattr(event, "stream_id", None)
+        if isinstance(event, h2.events.ResponseReceived):
+            headers = dict(event.headers)
+            streams[sid]["status"] = int(headers.pop(":status"))
+            streams[sid]["headers"] = headers
+            if streams[sid]["status"] == 200 and self.args.send is not None:
+                self.conn.send_data(sid, self.args.send.encode(), end_stream=not self.args.keep_open)
+        elif isinstance(event, h2.events.DataReceived):
+            streams[sid]["data"] += event.data
+            self.conn.acknowledge_received_data(event.flow_controlled_length, sid)
+        elif isinstance(event, h2.events.StreamEnded):
+            streams[sid]["ended"] = True
+        elif isinstance(event, h2.events.StreamReset):
+            streams[sid]["reset"] = int(event.error_code)
+        elif isinstance(event, h2.events.ConnectionTerminated):
+            self.result["goaway"] = int(event.error_code)
+        elif isinstance(event, h2.events.RemoteSettingsChanged):
+            for code, change in event.changed_settings.items():
+                self.result["settings"][int(code)] = change.new_value
+
+    def done(self):
+        return all(s["ended"] or s["reset"] is not None for s in self.result["streams"].values())
+
+    def run(self):
+        args = self.args
+        self.conn.initiate_connection()
+        self.flush()
+        for authority in args.authority or [None]:
+            self.open(authority, args.header)
+        self.flush()
+        end = time.monotonic() + args.timeout
+        self.sock.settimeout(0.2)
+        while not self.done() and time.monotonic() < end:
+            try:
+                data = self.sock.recv(65536)
+            except TimeoutError:
+                continue
+            except (ssl.SSLError, ConnectionError) as err:
+                self.result["error"] = str(err)
+                break
+            if not data:
+                self.result["eof"] = True
+                break
+            for event in self.conn.receive_data(data):
+                self.handle(event)
+            self.flush()
+        return self.result
+
+
+class Server(threading.Thread):
+    """Answers CONNECT with a status and echoes the stream in upper case, then half-closes."""
+
+    def __init__(self, args, raw):
+        super().__init__(daemon=True)
+        self.args, self.raw = args, raw
+
+    def run(self):
+        report = {"peer": [], "requests": [], "settings": {}, "error": None}
+        try:
+            self.serve(report)
+        except (ssl.SSLError, OSError, h2.exceptions.ProtocolError) as err:
+            report["error"] = str(err)
+        print(json.dumps(report), flush=True)
+
+    def serve(self, report):
+        tls = server_context(self.args).wrap_socket(self.raw, server_side=True)
+        report["peer"] = peer_uris(tls)
+        report["tls"], report["alpn"] = tls.version(), tls.selected_alpn_protocol()
+        conn = h2.connection.H2Connection(h2.config.H2Configuration(
+            client_side=False, header_encoding="utf-8", validate_inbound_headers=False))
+        if self.args.max_streams:
+            conn.local_settings = h2.settings.Settings(client=False, initial_values={
+                h2.settings.SettingCodes.MAX_CONCURRENT_STREAMS: self.args.max_streams})
+        conn.initiate_connection()
+        tls.sendall(conn.data_to_send())
+        while True:
+            data = tls.recv(65536)
+            if not data:
+                return
+            for event in conn.receive_data(data):
+                self.handle(conn, event, report)
+            out = conn.data_to_send()
+            if out:
+                tls.sendall(out)
+
+    def handle(self, conn, event, report):
+        if isinstance(event, h2.events.RequestReceived):
+            report["requests"].append({"stream": event.stream_id, "headers": event.headers})
+            print(json.dumps({"request": event.headers}), flush=True)
+            ok = self.args.status == 200
+            conn.send_headers(event.stream_id, [(":status", str(self.args.status))], end_stream=not ok)
+        elif isinstance(event, h2.events.DataReceived):
+            conn.acknowledge_received_data(event.flow_controlled_length, event.stream_id)
+            conn.send_data(event.stream_id, event.data.upper())
+        elif isinstance(event, h2.events.StreamEnded):
+            conn.end_stream(event.stream_id)
+        elif isinstance(event, h2.events.RemoteSettingsChanged):
+            for code, change in event.changed_settings.items():
+                report["settings"][int(code)] = change.new_value
+
+
+def serve(args):
+    host, port = host_port(args.listen)
+    with socket.create_server((host, port), family=socket.AF_INET6 if ":" in host else socket.AF_INET) as listener:
+        print(json.dumps({"listening": args.listen}), flush=True)
+        while True:
+            raw, _ = listener.accept()
+            Server(args, raw).start()
+
+
+def plain(value):
+    if isinstance(value, bytes):
+        try:
+            return value.decode()
+        except UnicodeDecodeError:
+            return "base64:" + base64.b64encode(value).decode()
+    raise TypeError(type(value))
+
+
+def main():
+    ap = argparse.ArgumentParser()
+    sub = ap.add_subparsers(dest="role", required=True)
+    for role in ("client", "server"):
+        p = sub.add_parser(role)
+        p.add_argument("--cert")
+        p.add_argument("--key")
+        p.add_argument("--root", required=True)
+        p.add_argument("--timeout", type=float, default=10)
+        if role == "client":
+            p.add_argument("--connect", required=True)
+            p.add_argument("--authority", action="append")
+            p.add_argument("--method", default="CONNECT")
+            p.add_argument("--header", action="append", default=[])
+            p.add_argument("--send")
+            p.add_argument("--keep-open", action="store_true")
+            p.add_argument("--alpn", default="h2")
+        else:
+            p.add_argument("--listen", required=True)
+            p.add_argument("--status", type=int, default=200)
+            p.add_argument("--max-streams", type=int, default=0)
+    args = ap.parse_args()
+    if args.role == "server":
+        serve(args)
+        return
+    try:
+        result = Client(args).run()
+    except (ssl.SSLError, OSError) as err:
+        result = {"error": f"{type(err).__name__}: {err}"}
+    print(json.dumps(result, default=plain))
+
+
+if __name__ == "__main__":
+    sys.exit(main())
