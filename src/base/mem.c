@@ -6,6 +6,7 @@
 #include "base/mem.h"
 
 #include <malloc.h>
+#include <stdint.h>
 #include <stdlib.h>
 #include <string.h>
 
