@@ -62,7 +62,7 @@ int loop_step(struct loop *loop, int max_wait_ms);
 /* Steps until loop_stop. 0 or -errno. */
 int loop_run(struct loop *loop);
 
-/* Makes loop_run return after the present callback. */
+/* Makes loop_run return after the present round. */
 void loop_stop(struct loop *loop);
 
 /* Blocks the signals and gives a non-blocking signalfd for them (caller closes). -errno. */

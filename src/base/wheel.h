@@ -56,15 +56,16 @@ void wheel_del(struct wheel *wheel, struct timer *timer);
 
 /*
  * When to call wheel_run next: never later than the earliest timer, exact
- * within 64 ms of it, at most once per level earlier for one that is far
- * away. WHEEL_NONE when no timer is set.
+ * when that is less than 64 ms away, else possibly earlier (such a run sorts
+ * and fires nothing; at most one per level and timer). WHEEL_NONE when no
+ * timer is set.
  */
 uint64_t wheel_next(const struct wheel *wheel);
 
 /*
- * Fires all timers due at or before now, earlier ones first (to the
- * millisecond). Timers added meanwhile that are already due wait for the next
- * run. Returns how many fired. now may not be smaller than before: it is then
+ * Fires all timers due at or before now: first those that were due already
+ * when they were added, then the others, earlier ones first. Timers added
+ * meanwhile that are already due wait for the next run. Returns how many fired. now may not be smaller than before: it is then
  * taken as the former one.
  */
 size_t wheel_run(struct wheel *wheel, uint64_t now);
