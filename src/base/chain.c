@@ -119,19 +119,19 @@ void chunk_free(struct chunk *chunk)
 	pool->idle_cnt[class]++;
 }
 
-static void fill(struct chain *ch, struct chunk *c, const uint8_t **p, size_t *len)
+/* Copies as much of len bytes as fits into the chunk; returns how much. */
+static size_t fill(struct chunk *c, const uint8_t *p, size_t len)
 {
-	size_t n = chunk_room(c) < *len ? chunk_room(c) : *len;
-	memcpy(chunk_end(c), *p, n);
+	size_t n = chunk_room(c) < len ? chunk_room(c) : len;
+	memcpy(chunk_end(c), p, n);
 	c->len += (uint32_t)n;
-	ch->len += n;
-	*p += n;
-	*len -= n;
+	return n;
 }
 
 int chain_write(struct chain *ch, struct chunk_pool *pool, const void *p, size_t len)
 {
 	const uint8_t *from = p;
+	const uint8_t *end = from + len;
 	struct chain fresh = {0};
 	size_t room = ch->tail ? chunk_room(ch->tail) : 0;
 	struct chunk **link = &fresh.head;
@@ -146,13 +146,16 @@ int chain_write(struct chain *ch, struct chunk_pool *pool, const void *p, size_t
 		link = &c->next;
 		left -= chunk_room(c) < left ? chunk_room(c) : left;
 	}
-	if (len && ch->tail)
-		fill(ch, ch->tail, &from, &len);
-	while (len) {
-		struct chunk *c = fresh.head;
-		fresh.head = c->next;
-		fill(&fresh, c, &from, &len);
+	if (len && room) {
+		size_t n = fill(ch->tail, from, len);
+		ch->len += n;
+		from += n;
+	}
+	for (struct chunk *c = fresh.head; c;) {
+		struct chunk *next = c->next;
+		from += fill(c, from, (size_t)(end - from));
 		chain_append(ch, c);
+		c = next;
 	}
 	return 0;
 }

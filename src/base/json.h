@@ -48,6 +48,14 @@ void json_kv_str(struct json *json, const char *key, const char *s);  /* key and
 void json_kv_u64(struct json *json, const char *key, uint64_t v);     /* key and number */
 void json_kv_bool(struct json *json, const char *key, bool v);        /* key and bool */
 
+/*
+ * Escapes the first character of the len > 0 bytes at s into dst (at most
+ * JSON_CHAR_MAX bytes, no terminator). Returns the bytes written, *ret_used
+ * the bytes of s that it stands for.
+ */
+#define JSON_CHAR_MAX 6
+size_t json_escape_char(const char *s, size_t len, char *dst, size_t *ret_used);
+
 /* Escapes len bytes as the inside of a JSON string into out, without the quotes. */
 void json_escape(struct buf *out, const char *s, size_t len);
 

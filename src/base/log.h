@@ -83,11 +83,12 @@ bool log_enabled(const struct log *log, enum log_level level, const char *target
 /* Replaces the filter in force by RUST_LOG text (as SetLog carries it). -EINVAL with text, -ENOMEM; unchanged then. */
 int log_set(struct log *log, const char *filter, struct err *err);
 
-/* Adds clauses of the admin endpoint's syntax (reference control.md 11.6); equal targets are replaced. All or nothing: -EINVAL, -ENOMEM. */
-int log_add(struct log *log, const char *clauses, struct err *err);
-
-/* Back to the filter of log_init. -ENOMEM. */
-int log_reset(struct log *log);
+/*
+ * The admin endpoint's change (reference control.md 11.6): with reset back to
+ * the filter of log_init, then clauses (NULL or "" = none) are added, equal
+ * targets replaced. All or nothing: -EINVAL with text, -ENOMEM.
+ */
+int log_change(struct log *log, bool reset, const char *clauses, struct err *err);
 
 /* Prints the filter in force into out, most specific directive first. */
 void log_filter_text(const struct log *log, struct buf *out);

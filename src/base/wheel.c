@@ -149,10 +149,10 @@ size_t wheel_run(struct wheel *wheel, uint64_t now)
 	if (now > wheel->now)
 		wheel->now = now;
 	size_t cnt = 0;
-	for (; due; cnt++) {
-		struct timer *t = due;
-		unlink_timer(t);
+	for (struct timer *t = due; t; t = due) {
+		unlink_timer(t); /* also moves `due` on, through pprev */
 		t->fire(t, wheel->now);
+		cnt++;
 	}
 	return cnt;
 }

@@ -1,0 +1,119 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/*
+ * A duplex byte stream: one interface over a socket (conn/sock.h) and over an
+ * HTTP/2 stream inside TLS (conn/link.h), so that pump and others need not
+ * know which they have. Events never arrive from inside a call made here.
+ */
+#ifndef CULVERT_CONN_STREAM_H
+#define CULVERT_CONN_STREAM_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "base/chain.h"
+
+struct stream;
+
+/* Default marks of a write queue, bytes: reading from the other side pauses above high and resumes at low. */
+#define STREAM_HIGH_LEN (512 * 1024)
+#define STREAM_LOW_LEN (128 * 1024)
+
+/* What a stream tells its owner. Any entry may be NULL. The owner may call anything, stream_free included, from any of them. */
+struct stream_events {
+	/* Bytes arrived (only between read_start and read_stop). The owner takes what it wants out of `data`; the rest is freed. */
+	void (*on_data)(void *ctx, struct chain *data);
+	/* The peer finished its direction; no more on_data. Writing goes on. */
+	void (*on_eof)(void *ctx);
+	/* The write queue fell to the low mark after it had reached the high one. */
+	void (*on_drained)(void *ctx);
+	/* All written bytes and the end mark of stream_shutdown() have been handed to the transport. */
+	void (*on_finished)(void *ctx);
+	/*
+	 * The stream broke; nothing else comes after, bytes not yet sent are lost. `code` is a negative errno
+	 * (-ECONNRESET, -EPIPE, -ETIMEDOUT...) or an own code; `text` (never NULL, valid during
+	 * the call) is the words for the log. The owner still has to stream_free().
+	 */
+	void (*on_error)(void *ctx, int code, const char *text);
+};
+
+/* What an implementation provides; callers use the functions below. */
+struct stream_ops {
+	void (*read_start)(struct stream *stream);
+	void (*read_stop)(struct stream *stream);
+	int (*write)(struct stream *stream, struct chain *data);
+	size_t (*queued)(const struct stream *stream);
+	void (*shutdown)(struct stream *stream);
+	void (*free)(struct stream *stream, bool is_abort);
+};
+
+/* The part common to all streams; implementations embed it first. */
+struct stream {
+	const struct stream_ops *ops;
+	/* The owner's callbacks; NULL = nobody listens. Borrowed. */
+	const struct stream_events *events;
+	/* First argument of the callbacks. */
+	void *ctx;
+};
+
+/* Sets who is told; may be changed at any time, e.g. when a pump takes over. */
+static inline void stream_set_events(struct stream *stream, const struct stream_events *events, void *ctx)
+{
+	stream->events = events;
+	stream->ctx = ctx;
+}
+
+/* Lets on_data and on_eof come. A new stream does not read. */
+static inline void stream_read_start(struct stream *stream)
+{
+	stream->ops->read_start(stream);
+}
+
+/* Holds on_data and on_eof back (back-pressure to the peer); bytes in hand stay in the stream, bounded. */
+static inline void stream_read_stop(struct stream *stream)
+{
+	stream->ops->read_stop(stream);
+}
+
+/*
+ * Queues all bytes of `data`, which is empty afterwards whatever the result. Never refuses for lack of room: the
+ * writer looks at stream_queued() and holds back above STREAM_HIGH_LEN.
+ * Returns 0, or -EPIPE when the stream broke or was shut down (the bytes are freed).
+ */
+static inline int stream_write(struct stream *stream, struct chain *data)
+{
+	return stream->ops->write(stream, data);
+}
+
+/* Bytes written but not yet taken by the transport (kernel, or HTTP/2 framing). */
+static inline size_t stream_queued(const struct stream *stream)
+{
+	return stream->ops->queued(stream);
+}
+
+/* Ends our direction after the queue (FIN or END_STREAM); on_finished tells when. A second call is a no-op. */
+static inline void stream_shutdown(struct stream *stream)
+{
+	stream->ops->shutdown(stream);
+}
+
+/*
+ * Lets go of the stream: no event comes after, memory is freed as soon as the kernel is done with it.
+ * A stream that has ended both ways closes in silence; any other ends as an abandoned one does: a socket is
+ * closed (the kernel answers later bytes with RST), an HTTP/2 stream is reset
+ * with CANCEL, or NO_ERROR from a server that had finished (dataplane 6). NULL is fine.
+ */
+static inline void stream_free(struct stream *stream)
+{
+	if (stream)
+		stream->ops->free(stream, false);
+}
+
+/* The same, but tells the peer at once that the stream broke: RST on a socket, RST_STREAM on HTTP/2. NULL is fine. */
+static inline void stream_abort(struct stream *stream)
+{
+	if (stream)
+		stream->ops->free(stream, true);
+}
+
+#endif

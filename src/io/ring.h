@@ -1,0 +1,193 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/*
+ * The only io_uring of the tree: one ring, one timer wheel and one chunk pool
+ * per process. Operations are embedded in their owners and report to a
+ * callback. Knows descriptors and bytes; knows no protocol, no stream, no mesh.
+ *
+ * Rules for every caller
+ * - Nothing here calls back from inside a call of yours: callbacks run only
+ *   from io_turn(), after all completions of the turn have been collected.
+ * - An operation that is in flight belongs to the kernel: its owner counts it
+ *   and is not freed before the last completion (io_result.more == false).
+ *   A cancelled operation still completes, usually with -ECANCELED.
+ * - Work that should happen once per turn (flush a dirty socket) is deferred:
+ *   io_defer(). All deferred work is done before the turn submits.
+ */
+#ifndef CULVERT_IO_RING_H
+#define CULVERT_IO_RING_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <sys/socket.h>
+
+#include "base/chain.h"
+#include "base/err.h"
+#include "base/wheel.h"
+
+struct io;
+
+/* Entries of the submission queue; fuller turns submit early (design 4). */
+#define IO_SQ_CNT 64
+/* Entries of the completion queue; more completions overflow into the kernel's list and are picked up next turn. */
+#define IO_CQ_CNT 256
+/* Most iovecs of one gathered send. */
+#define IO_IOV_MAX 64
+/* Size in bytes of a small provided buffer (multishot receive). */
+#define IO_SMALL_LEN 4096
+/* Provided small buffers; a power of two, all of them together are the most that all sockets can be handed in one turn. */
+#define IO_SMALL_CNT 32
+/* Size in bytes of a bulk provided buffer (single large receive). */
+#define IO_BULK_LEN (256 * 1024)
+/* Provided bulk buffers; a power of two. */
+#define IO_BULK_CNT 4
+
+/* What an operation came back with. */
+struct io_result {
+	/* >= 0: the result of the like-named system call (bytes, descriptor, poll mask); < 0: negative errno. */
+	int res;
+	/* true: the operation stays armed and will report again (multishot). */
+	bool more;
+	/* Receive only: the bytes, now owned by the callback; NULL at end of stream and on error. */
+	struct chunk *chunk;
+};
+
+/* One operation; embed it in the owner. Zero it (or io_op_init) once; reusable whenever it is not in flight. */
+struct io_op {
+	/* Called for every completion; may start operations, may free the owner when nothing else of it is in flight. */
+	void (*done)(struct io_op *op, const struct io_result *result);
+	/* Ring-internal: storage of a gathered send until it completes. */
+	void *scratch;
+	/* true between submission and the last completion. Read only. */
+	bool in_flight;
+	/* true once io_cancel() was called in this flight. Read only. */
+	bool is_cancelled;
+	/* Ring-internal: which kind of receive, to give unused buffers back. */
+	uint8_t kind;
+};
+
+/* When in a turn a deferred task runs; lower ones first, until none is left. */
+enum io_phase {
+	IO_PHASE_WORK, /* reactions: stream events, pumps, wake-ups */
+	IO_PHASE_LINK, /* HTTP/2 and TLS output of links */
+	IO_PHASE_SOCK, /* socket queues: the one send per turn */
+	IO_PHASE_CNT,
+};
+
+/* Work deferred to later in the same turn; embed it in the owner. */
+struct io_task {
+	/* What to do; may defer again (a later phase or the same), may free the owner. */
+	void (*run)(struct io_task *task);
+	/* Ring-internal links of the phase's queue. */
+	struct io_task *next;
+	struct io_task **prev;
+	/* true while queued. Read only. */
+	bool is_queued;
+};
+
+/* How to make a ring. */
+struct io_opts {
+	/* true: behave as on Linux 6.1 even if the kernel has more (CULVERT_IO_BASELINE=6.1). */
+	bool baseline61;
+};
+
+/* What the ring found at start; for the log. */
+struct io_features {
+	bool no_sqarray;    /* IORING_SETUP_NO_SQARRAY is in use (Linux 6.6) */
+	bool registered_fd; /* the ring's own descriptor is registered */
+	bool restricted;    /* opcodes, flags and register calls are restricted */
+};
+
+/*
+ * Makes the ring (single issuer, deferred task work), restricts it to what this
+ * file uses, enables it. The calling thread is the only one that may use it.
+ * On failure returns a negative errno and `err` names the reason in words that
+ * tell the operator what to change: the sysctl kernel.io_uring_disabled, the
+ * seccomp profile of the container, or the limit of locked memory.
+ */
+int io_new(const struct io_opts *opts, struct io **ret_io, struct err *err);
+
+/* Frees the ring, its buffers and its pool. NULL is fine. Operations still in flight are dropped without a callback. */
+void io_free(struct io *io);
+
+/* What the kernel gave us. */
+const struct io_features *io_features(const struct io *io);
+
+/* The process's pool of chunks; lives as long as the ring. */
+struct chunk_pool *io_pool(struct io *io);
+
+/* Monotonic milliseconds, as of the start of this turn. */
+uint64_t io_now_ms(const struct io *io);
+
+/* Operations in flight; 0 = the ring has nothing to wait for. */
+size_t io_in_flight(const struct io *io);
+
+/*
+ * One turn: runs deferred work, submits what was prepared and waits for at least one
+ * completion or timer (`may_wait` false: does not wait), collects completions,
+ * dispatches them, runs due timers and deferred work. Returns 0, or a negative
+ * errno when the ring itself is broken. With no timer set and nothing to do it
+ * sleeps without a tick.
+ */
+int io_turn(struct io *io, bool may_wait);
+
+/* Turns until io_stop(). Returns 0, or what io_turn() returned. */
+int io_run(struct io *io);
+
+/* Makes io_run() return at the end of the current turn. */
+void io_stop(struct io *io);
+
+/* Starts (or restarts) `timer` to fire `delay_ms` from now; it runs once. Set its callback with wheel_timer_init() first. */
+void io_timer_start(struct io *io, struct wheel_timer *timer, uint64_t delay_ms);
+
+/* Stops `timer`; fine when it is not running. */
+void io_timer_stop(struct io *io, struct wheel_timer *timer);
+
+/* Queues `task` for `phase` of this turn (or of the next one, when called outside of a turn); a no-op when it is queued already. */
+void io_defer(struct io *io, struct io_task *task, enum io_phase phase);
+
+/* Takes `task` out of its queue; fine when it is not queued. */
+void io_undefer(struct io_task *task);
+
+/* Sets the callback of an operation that is not in flight. */
+void io_op_init(struct io_op *op, void (*done)(struct io_op *op, const struct io_result *result));
+
+/*
+ * Polls `fd` for `events` (POLLIN, POLLOUT). Multishot reports every wake-up until cancelled and may
+ * end by itself (more == false without a cancel): start it again. For descriptors
+ * that somebody else reads: IPC channels, signalfd, pipes, netlink. The caller
+ * must read until EAGAIN: a wake-up is edge-like.
+ */
+void io_poll(struct io *io, struct io_op *op, int fd, unsigned events, bool is_multishot);
+
+/* Accepts on listening socket `fd` until cancelled; result.res = descriptor (close-on-exec) or negative errno. */
+void io_accept(struct io *io, struct io_op *op, int fd);
+
+/* Connects `fd`; `addr` must stay valid until the operation completes. */
+void io_connect(struct io *io, struct io_op *op, int fd, const struct sockaddr *addr, socklen_t addr_len);
+
+/*
+ * Receives small pieces until cancelled, each in a chunk of up to IO_SMALL_LEN bytes that is lent only
+ * when bytes have arrived. -ENOBUFS (all buffers are handed out) ends it: start it again.
+ */
+void io_recv_small(struct io *io, struct io_op *op, int fd);
+
+/* Receives once, up to IO_BULK_LEN bytes, in a chunk lent when bytes have arrived. -ENOBUFS: start it again in a later turn. */
+void io_recv_bulk(struct io *io, struct io_op *op, int fd);
+
+/*
+ * Sends the first up to IO_IOV_MAX pieces of `chain` in one call; the result is the number of bytes taken, possibly fewer.
+ * The bytes must stay untouched until the operation completes (appending to the chain is fine); the caller consumes them.
+ */
+void io_send(struct io *io, struct io_op *op, int fd, const struct chain *chain);
+
+/* shutdown(2); `how` = SHUT_WR etc. */
+void io_shutdown(struct io *io, struct io_op *op, int fd, int how);
+
+/* Closes `fd` with this turn's submission; nobody is told. The caller forgets the number. */
+void io_close(struct io *io, int fd);
+
+/* Asks the kernel to cancel `op`, which still completes. A no-op when it is not in flight. */
+void io_cancel(struct io *io, struct io_op *op);
+
+#endif
