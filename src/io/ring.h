@@ -23,6 +23,7 @@
 
 #include "base/chain.h"
 #include "base/err.h"
+#include "base/list.h"
 #include "base/wheel.h"
 
 struct io;
@@ -33,14 +34,15 @@ struct io;
 #define IO_CQ_CNT 256
 /* Most iovecs of one gathered send. */
 #define IO_IOV_MAX 64
-/* Size in bytes of a small provided buffer (multishot receive). */
-#define IO_SMALL_LEN 4096
-/* Provided small buffers; a power of two, all of them together are the most that all sockets can be handed in one turn. */
+/* Provided small buffers of CHUNK_SMALL bytes; a power of two, all of them together are the most that all sockets can be handed in one turn. */
 #define IO_SMALL_CNT 32
-/* Size in bytes of a bulk provided buffer (single large receive). */
-#define IO_BULK_LEN (256 * 1024)
-/* Provided bulk buffers; a power of two. */
+/* Most bytes of a bulk receive: sixteen full HTTP/2 DATA frames of 16,375 bytes, so that none of them is cut. */
+#define IO_BULK_LEN (16 * 16375)
+/* Provided bulk buffers of CHUNK_BULK bytes; a power of two. */
 #define IO_BULK_CNT 4
+
+/* Chunks of one process together, bytes: above it reads wait and writes fail. */
+#define IO_POOL_MAX (256u << 20)
 
 /* What an operation came back with. */
 struct io_result {
@@ -78,17 +80,16 @@ enum io_phase {
 struct io_task {
 	/* What to do; may defer again (a later phase or the same), may free the owner. */
 	void (*run)(struct io_task *task);
-	/* Ring-internal links of the phase's queue. */
-	struct io_task *next;
-	struct io_task **prev;
-	/* true while queued. Read only. */
-	bool is_queued;
+	/* Ring-internal: place in the phase's queue; NULL pointers = not queued. */
+	struct list node;
 };
 
 /* How to make a ring. */
 struct io_opts {
 	/* true: behave as on Linux 6.1 even if the kernel has more (CULVERT_IO_BASELINE=6.1). */
 	bool baseline61;
+	/* Ceiling of all chunks' payload together, bytes; 0 = IO_POOL_MAX. */
+	size_t pool_max;
 };
 
 /* What the ring found at start; for the log. */
@@ -137,11 +138,14 @@ int io_run(struct io *io);
 /* Makes io_run() return at the end of the current turn. */
 void io_stop(struct io *io);
 
-/* Starts (or restarts) `timer` to fire `delay_ms` from now; it runs once. Set its callback with wheel_timer_init() first. */
-void io_timer_start(struct io *io, struct wheel_timer *timer, uint64_t delay_ms);
+/* Starts (or restarts) `timer` to fire once `delay_ms` from now. Prepare it with timer_init() first. */
+void io_timer_start(struct io *io, struct timer *timer, uint64_t delay_ms);
 
 /* Stops `timer`; fine when it is not running. */
-void io_timer_stop(struct io *io, struct wheel_timer *timer);
+void io_timer_stop(struct io *io, struct timer *timer);
+
+/* Prepares a task that calls `run`. */
+void io_task_init(struct io_task *task, void (*run)(struct io_task *task));
 
 /* Queues `task` for `phase` of this turn (or of the next one, when called outside of a turn); a no-op when it is queued already. */
 void io_defer(struct io *io, struct io_task *task, enum io_phase phase);
@@ -167,7 +171,7 @@ void io_accept(struct io *io, struct io_op *op, int fd);
 void io_connect(struct io *io, struct io_op *op, int fd, const struct sockaddr *addr, socklen_t addr_len);
 
 /*
- * Receives small pieces until cancelled, each in a chunk of up to IO_SMALL_LEN bytes that is lent only
+ * Receives small pieces until cancelled, each in a chunk of up to CHUNK_SMALL bytes that is lent only
  * when bytes have arrived. -ENOBUFS (all buffers are handed out) ends it: start it again.
  */
 void io_recv_small(struct io *io, struct io_op *op, int fd);
