@@ -52,7 +52,7 @@ enum tls_pem_take {
 };
 
 /* Parses one DER certificate of exactly `len` bytes. `ret_cert` is owned by the caller (tls_cert_done).
- * Returns 0, -EBADMSG or -ENOMEM. */
+ * Returns 0, ERR_CERT_PARSE or -ENOMEM. */
 int tls_cert_parse(const uint8_t *der, size_t len, struct tls_cert *ret_cert, struct err *err);
 
 /* Frees what `cert` owns and clears it. */
@@ -62,8 +62,9 @@ void tls_cert_done(struct tls_cert *cert);
  * Appends the certificates of a PEM text of `len` bytes to `certs` (zeroed by
  * the caller at first). `skipped` counts unusable blocks of
  * TLS_PEM_ALL_USABLE; it may be NULL. Text outside the blocks is ignored.
- * Returns 0; -EBADMSG for a bad block, or for no block at all unless
- * TLS_PEM_ALL_USABLE was asked for; -E2BIG above TLS_CERT_BUNDLE_MAX; -ENOMEM.
+ * Returns 0; ERR_CERT_PARSE for a bad block, or for no block at all unless
+ * TLS_PEM_ALL_USABLE was asked for; ERR_TOO_MANY above TLS_CERT_BUNDLE_MAX;
+ * -ENOMEM.
  * On failure `certs` keeps what it had before the call.
  */
 int tls_certs_add_pem(struct tls_certs *certs, const char *pem, size_t len, enum tls_pem_take take,

@@ -38,11 +38,10 @@ struct tls_identity;
  * leaf's first URI SAN, NULL = not checked (dedicated mode). All texts are
  * only read.
  *
- * Returns 0 and one reference in `ret_identity`; -ENODATA
- * ("chain returned from CA is empty for: <id>", "no root certificate
- * present"), -EBADMSG for a block that is no certificate, -EKEYREJECTED
- * ("did not find expected SAN: <id>", or a key that is not the leaf's),
- * -ENOMEM.
+ * Returns 0 and one reference in `ret_identity`; ERR_SIGNING ("chain returned
+ * from CA is empty for: <id>", "no root certificate present", "did not find
+ * expected SAN: <id>", a key that is not the leaf's); ERR_CERT_PARSE for a
+ * block that is no certificate; -ENOMEM.
  */
 int tls_identity_new(struct tls_key *key, const char *const *chain, size_t chain_cnt, const char *roots,
 	const char *expected, const struct tls_policy *policy, struct tls_identity **ret_identity,

@@ -23,6 +23,7 @@
 #include <sys/types.h>
 
 struct chain;
+struct chunk_pool;
 struct err;
 struct tls_identity;
 struct tls_trust;
@@ -43,28 +44,28 @@ struct tls_session;
  * one of its SPIFFE URI SANs is among the `accept_cnt` strings of `accept`
  * (copied; strings that are no SPIFFE ids never match; an empty list accepts
  * nobody). No SNI; ALPN offers h2. Everything for the peer is appended to
- * `out`, which is borrowed for the life of the session. The ClientHello comes
- * with the first tls_handshake. Returns 0, -ENOMEM, -E2BIG, or -EINVAL when
- * the library refuses the identity.
+ * `out` in chunks of `pool`; both are borrowed for the life of the session.
+ * The ClientHello comes with the first tls_handshake. Returns 0, -ENOMEM,
+ * ERR_TOO_MANY, or ERR_TLS_SETUP when the library refuses the identity.
  */
 int tls_client_new(struct tls_identity *identity, const char *const *accept, size_t accept_cnt,
-	struct chain *out, struct tls_session **ret_session, struct err *err);
+	struct chunk_pool *pool, struct chain *out, struct tls_session **ret_session, struct err *err);
 
 /*
  * A server session: a client certificate is demanded; it must lead to our
  * roots and carry a SPIFFE id of our own trust domain. ALPN as in
  * dataplane.md 7. Otherwise as tls_client_new.
  */
-int tls_server_new(struct tls_identity *identity, struct chain *out, struct tls_session **ret_session,
-	struct err *err);
+int tls_server_new(struct tls_identity *identity, struct chunk_pool *pool, struct chain *out,
+	struct tls_session **ret_session, struct err *err);
 
 /*
  * A client session towards the control plane: the server must carry one of
  * the names of `trust`; no certificate of ours. A reference to `trust` is
  * taken. Otherwise as tls_client_new.
  */
-int tls_control_new(struct tls_trust *trust, struct chain *out, struct tls_session **ret_session,
-	struct err *err);
+int tls_control_new(struct tls_trust *trust, struct chunk_pool *pool, struct chain *out,
+	struct tls_session **ret_session, struct err *err);
 
 /* Frees the session and its references; what is in the output chain stays. Sends nothing. NULL is fine. */
 void tls_free(struct tls_session *s);
@@ -83,10 +84,11 @@ size_t tls_feed_left(const struct tls_session *s);
  * Takes the handshake as far as the input allows. Returns 0 when established
  * (for good; further calls return 0 too), -EAGAIN when more input is needed,
  * or an error that ends the session, with its text in `err`:
- * -EKEYREJECTED  the peer's certificate or identity was refused by us
- * -EPROTO        anything else of the protocol, a peer's fatal alert included
- * -ENOMEM        no memory
- * After an error the chain may hold an alert for the peer.
+ * ERR_TLS_SAN        the peer's identity is not one of those we accept
+ * ERR_TLS_HANDSHAKE  anything else: its certificate, an alert it sent, bytes that are no TLS
+ * -ENOMEM            no memory, or the chunk pool's ceiling
+ * The texts stand alone: the caller prefixes them as its log wants. After an
+ * error the chain may hold an alert for the peer.
  */
 int tls_handshake(struct tls_session *s, struct err *err);
 
@@ -96,17 +98,19 @@ bool tls_is_established(const struct tls_session *s);
 /*
  * Decrypts into `buf` as many whole or partial records as `cap` holds.
  * Returns the bytes written (> 0), 0 when the peer has sent close_notify and
- * everything before it was read, -EAGAIN when the input is used up, or an
- * error as tls_handshake. Answers to key updates go to the output chain.
- * Established sessions only (else -EINVAL).
+ * everything before it was read, -EAGAIN when the input is used up,
+ * ERR_TLS_RECORD (bad record, alert of the peer) or -ENOMEM; these two end the
+ * session. Answers to key updates go to the output chain. Established
+ * sessions only (else -EINVAL).
  */
 ssize_t tls_read(struct tls_session *s, void *buf, size_t cap, struct err *err);
 
 /*
  * Encrypts all `len` bytes, in records of at most TLS_RECORD_MAX, to the
  * output chain. Ceilings are the caller's: it looks at the chain's length
- * before writing. Returns 0 or an error that ends the session (-ENOMEM,
- * -EPROTO, -EPIPE after tls_close_notify). Established sessions only.
+ * before writing. Returns 0, -EPIPE after tls_close_notify, or an error that
+ * ends the session (-ENOMEM, ERR_TLS_RECORD). Established sessions only (else
+ * -EINVAL).
  */
 int tls_write(struct tls_session *s, const void *bytes, size_t len, struct err *err);
 
