@@ -53,8 +53,8 @@ void h2_headers_done(struct h2_headers *headers);
  * Append a copy of one line. Returns 0, -E2BIG when the ceiling would be
  * passed, or -ENOMEM; the list is unchanged on failure.
  */
-int h2_headers_add(struct h2_headers *headers, const char *name, size_t name_len, const char *value,
-	size_t value_len);
+int h2_headers_add(
+        struct h2_headers *headers, const char *name, size_t name_len, const char *value, size_t value_len);
 
 /*
  * Step to the next line named `name` (lower case; pseudo headers with their

@@ -4,12 +4,11 @@
  * by callback. The only user of nghttp2. Knows nothing of TLS, sockets, HBONE
  * policy or the mesh; time is an argument.
  *
- * Single-threaded. Callbacks run inside h2_feed(), h2_tick(), h2_pull() and
- * h2_abort() only. Inside a callback every h2_stream_* function and h2_connect()
- * may be called, on this session or another; h2_feed(), h2_pull(), h2_tick(),
- * h2_abort() and h2_session_free() of the same session may not (they assert).
- * After any call, and after each callback's round is over, the owner should
- * pull output while it has room: see h2_pull().
+ * Single-threaded. Callbacks run inside h2_feed(), h2_pull() and h2_abort()
+ * only. Inside a callback every h2_stream_* function and h2_connect() may be
+ * called, on this session or another; h2_feed(), h2_pull(), h2_abort() and
+ * h2_session_free() of the same session may not (they assert). After any call
+ * the owner should pull output while its transport has room: see h2_pull().
  *
  * Reference: dataplane sections 4.8, 5, 6, 8.2, 14; RFC 9113.
  */
@@ -30,6 +29,12 @@ struct h2_stream;
 #define H2_DATA_MAX 16375u
 /* Longest piece that h2_pull() hands out. */
 #define H2_PIECE_MAX 16384u
+/* A stream's queue may pass its high mark by this much (bytes): room for the largest single read of a socket.
+ */
+#define H2_QUEUE_SLACK (4u << 20)
+/* Header lines, and bytes of them, that one message of ours may carry. */
+#define H2_SEND_LINES_MAX 32u
+#define H2_SEND_BYTES_MAX 16384u
 /* A deadline that never comes. */
 #define H2_NEVER UINT64_MAX
 
@@ -86,18 +91,22 @@ const struct h2_budget *h2_env_budget(const struct h2_env *env);
 /* Settings of one session; fill with h2_config_init() and change what differs. */
 struct h2_config {
 	bool is_server;
-	uint32_t stream_window_start; /* bytes; SETTINGS_INITIAL_WINDOW_SIZE that we announce; default 256 KiB */
+	uint32_t stream_window_start; /* bytes; SETTINGS_INITIAL_WINDOW_SIZE that we announce; default 256 KiB
+	                               */
 	uint32_t stream_window_max;   /* bytes; a busy stream's window grows up to this; default 4 MiB */
-	uint32_t conn_window_start;   /* bytes; connection window at start, as far as the budget allows; default 1 MiB */
-	uint32_t conn_window_max;     /* bytes; it grows up to this; default 16 MiB */
-	uint32_t frame_max;           /* bytes; SETTINGS_MAX_FRAME_SIZE that we announce; default 1 MiB */
-	uint32_t header_list_max;     /* bytes, RFC 9113 6.5.2 counting; default 16 KiB client, 64 KiB server */
-	uint32_t max_streams;         /* streams the peer may open at once; default 200 server; clients announce none */
+	uint32_t conn_window_start; /* bytes; connection window at start, as far as the budget allows; default
+	                               1 MiB */
+	uint32_t conn_window_max;   /* bytes; it grows up to this; default 16 MiB */
+	uint32_t frame_max;         /* bytes; SETTINGS_MAX_FRAME_SIZE that we announce; default 1 MiB */
+	uint32_t header_list_max;   /* bytes, RFC 9113 6.5.2 counting; default 16 KiB client, 64 KiB server */
+	uint32_t max_streams; /* streams the peer may open at once; default 200 server; clients announce none
+	                       */
 	uint32_t initial_peer_streams; /* streams we open before the peer's SETTINGS are known; default 100 */
-	size_t queue_high;            /* bytes queued on a stream above which h2_stream_write() says stop; 256 KiB */
-	size_t queue_low;             /* on_writable comes when the queue falls to this; 64 KiB */
-	uint32_t ping_interval_ms;    /* first PING this long after the start, next after each PONG; 0 = none; 10,000 */
-	uint32_t ping_timeout_ms;     /* a PONG missing this long = dead peer; 20,000 */
+	size_t queue_high; /* bytes queued on a stream above which h2_stream_write() says stop; 256 KiB */
+	size_t queue_low;  /* on_writable comes when the queue falls to this; 64 KiB */
+	uint32_t ping_interval_ms; /* first PING this long after the start, next after each PONG; 0 = none;
+	                              10,000 */
+	uint32_t ping_timeout_ms;  /* a PONG missing this long = dead peer; 20,000 */
 	/*
 	 * Streams that the peer may reset before our answer (or that we reset
 	 * for malformed requests): a bucket of reset_burst refilled with
@@ -157,7 +166,8 @@ struct h2_stream_ops {
 	 * Client: the final answer's status line arrived (100..599 except 1xx,
 	 * which are skipped). headers: kept lines, borrowed for the call.
 	 */
-	void (*on_response)(void *user, struct h2_stream *stream, int status, const struct h2_headers *headers);
+	void (*on_response)(
+	        void *user, struct h2_stream *stream, int status, const struct h2_headers *headers);
 	/*
 	 * DATA payload, borrowed from the bytes given to h2_feed(). len > 0.
 	 * The owner owes h2_stream_consume() for these bytes once it has
@@ -174,7 +184,8 @@ struct h2_stream_ops {
 	void (*on_reset)(void *user, struct h2_stream *stream, const struct h2_reset *reset);
 	/* The output queue fell from above queue_high to queue_low. */
 	void (*on_writable)(void *user, struct h2_stream *stream);
-	/* END_STREAM of our side has been taken by h2_pull(): all output is on its way. At most once. */
+	/* END_STREAM of our side was taken by h2_pull(): all output is on its way. At most once; not before
+	 * on_reset. */
 	void (*on_drained)(void *user, struct h2_stream *stream);
 	/*
 	 * Header lines after the body, borrowed for the call; on_end follows.
@@ -211,8 +222,8 @@ struct h2_session_ops {
  * milliseconds, as everywhere below. Returns 0, -ENOMEM or -EINVAL (a config
  * that HTTP/2 forbids).
  */
-int h2_session_new(struct h2_env *env, const struct h2_config *config, const struct h2_session_ops *ops, void *ctx,
-	uint64_t now_ms, struct h2_session **ret_session);
+int h2_session_new(struct h2_env *env, const struct h2_config *config, const struct h2_session_ops *ops,
+        void *ctx, uint64_t now_ms, struct h2_session **ret_session);
 
 /*
  * Free a session and every stream of it, released or not, without callbacks;
@@ -310,7 +321,7 @@ bool h2_goaway_seen(const struct h2_session *session);
 /* Round trip of the last PING in ms, or -1 if none was answered yet. */
 int64_t h2_rtt_ms(const struct h2_session *session);
 
-/* Size of the connection's receive window now, in bytes (metrics, tests). */
+/* What the peer may have sent on this connection before we consume, in bytes: its share of the budget. */
 size_t h2_window(const struct h2_session *session);
 
 /*
@@ -332,11 +343,11 @@ struct h2_request {
  * false, -EINVAL (a header that HTTP/2 forbids), -ENOMEM.
  */
 int h2_request(struct h2_session *session, const struct h2_request *request, const struct h2_stream_ops *ops,
-	void *user, struct h2_stream **ret_stream);
+        void *user, struct h2_stream **ret_stream);
 
 /* h2_request() for CONNECT `authority`. */
-int h2_connect(struct h2_session *session, const char *authority, const struct h2_header *headers, size_t header_cnt,
-	const struct h2_stream_ops *ops, void *user, struct h2_stream **ret_stream);
+int h2_connect(struct h2_session *session, const char *authority, const struct h2_header *headers,
+        size_t header_cnt, const struct h2_stream_ops *ops, void *user, struct h2_stream **ret_stream);
 
 /* Give a stream its owner; also to change it later. `ops` must outlive the stream or the next bind. */
 void h2_stream_bind(struct h2_stream *stream, const struct h2_stream_ops *ops, void *user);
@@ -347,22 +358,23 @@ void *h2_stream_user(const struct h2_stream *stream);
 /* The session that owns the stream. */
 struct h2_session *h2_stream_session(const struct h2_stream *stream);
 
-/* Its number on the wire; 0 before the request was pulled (clients). */
+/* Its number on the wire. */
 uint32_t h2_stream_id(const struct h2_stream *stream);
 
 /*
  * Server: send the answer; `end` = with END_STREAM, no data follows. Once.
  * Returns 0, -EPIPE (the stream is dead), -EINVAL, -ENOMEM.
  */
-int h2_respond(struct h2_stream *stream, int status, const struct h2_header *headers, size_t header_cnt, bool end);
+int h2_respond(
+        struct h2_stream *stream, int status, const struct h2_header *headers, size_t header_cnt, bool end);
 
 /*
  * Queue data: all chunks of `data` move into the stream's queue and `data` is
- * empty afterwards. The chunks must belong to the caller alone: frame headers
- * are written into them. Chunks whose size is a multiple of H2_DATA_MAX make
- * full frames. Returns 0 = go on, 1 = queued, but stop until on_writable;
- * -EPIPE (dead, or ended on our side), -ENOBUFS (far above the high mark) or
- * -ENOMEM, and `data` untouched.
+ * empty afterwards. Frame headers are written into the chunks. Chunks whose
+ * length is a multiple of H2_DATA_MAX make full frames. Returns 0 = go on,
+ * 1 = queued, but stop until on_writable; or, `data` untouched, -EPIPE (dead,
+ * or ended on our side), -ENOBUFS (H2_QUEUE_SLACK above the high mark: the
+ * caller ignores back-pressure), or the session's error as h2_feed().
  */
 int h2_stream_write(struct h2_stream *stream, struct chain *data);
 
@@ -371,12 +383,6 @@ size_t h2_stream_queued(const struct h2_stream *stream);
 
 /* END_STREAM after the queue. Returns 0 (also when already ended), -EPIPE (dead) or -ENOMEM. */
 int h2_stream_end(struct h2_stream *stream);
-
-/*
- * END_STREAM after the queue, carried by these trailing header lines. Returns
- * as h2_stream_end(), or -EINVAL.
- */
-int h2_stream_end_trailers(struct h2_stream *stream, const struct h2_header *headers, size_t header_cnt);
 
 /*
  * Give back receive credit for `len` bytes that on_data delivered; window
