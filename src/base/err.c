@@ -23,6 +23,12 @@ static const struct err_info *find(int code)
 	return code <= -1001 && code > -1001 - ERR_ROW_CNT ? &own[-1001 - code] : NULL;
 }
 
+/* Our own range begins at -1001; the kernel's numbers end at 133. */
+static bool is_errno(int code)
+{
+	return code < 0 && code >= -1000;
+}
+
 int err_set(struct err *err, int code, const char *fmt, ...)
 {
 	if (err) {
@@ -67,13 +73,13 @@ const char *err_str(int code)
 	if (code == 0)
 		return "success";
 	/* Unlike strerror: not translated, no shared buffer. */
-	const char *text = code < 0 && code > -4096 ? strerrordesc_np(-code) : NULL;
+	const char *text = is_errno(code) ? strerrordesc_np(-code) : NULL;
 	return text ? text : "unknown error";
 }
 
 const char *err_io_text(int code, char *dst, size_t cap)
 {
-	if (code < 0 && code > -4096)
+	if (is_errno(code))
 		snprintf(dst, cap, "%s (os error %d)", err_str(code), -code);
 	else
 		snprintf(dst, cap, "%s", err_str(code));
