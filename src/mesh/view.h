@@ -37,7 +37,8 @@ struct view_key {
 
 /*
  * The answer, in its own arena. Everything it points to lives there. Not
- * known means that neither a workload nor a service is there. Endpoints are
+ * known means that neither a workload nor a service is there. Workloads come
+ * without their services and policies, which only their own proxy needs. Endpoints are
  * those of `service`, at most LIMIT_VIEW_ENDPOINTS, each with its workload;
  * if the asker itself is an endpoint it is among them.
  */
