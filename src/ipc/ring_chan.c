@@ -85,7 +85,7 @@ static void read_records(struct io_task *task)
 			r = rc->events->on_record(rc->ctx, &msg, &err);
 			chan_msg_done(&msg);
 			/* The owner may have freed us from within. */
-			if (!rc->events)
+			if (!rc->events || rc->closed_code)
 				return;
 		}
 		if (r < 0) {

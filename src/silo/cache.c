@@ -16,6 +16,7 @@ struct entry {
 	size_t key_len;       /* bytes used in key_bytes */
 	uint8_t *key_bytes;   /* map key */
 	char *names;          /* copies of the key's strings */
+	bool is_asked;        /* the present broker has been asked */
 };
 
 static void view_kind_ref(void *value)
@@ -70,7 +71,8 @@ static bool make_room(struct cache *cache)
 		struct entry *entry = list_entry(it, struct entry, recent);
 		if (fetch_is_awaited(&entry->fetch))
 			continue;
-		cache->ops->evict(cache->ctx, &entry->key);
+		if (entry->is_asked)
+			cache->ops->evict(cache->ctx, &entry->key);
 		map_del(&cache->entries, entry->key_bytes, entry->key_len);
 		entry_free(entry);
 		return true;
@@ -123,7 +125,7 @@ static int entry_new(struct cache *cache, const struct view_key *key, const uint
 		return r;
 	}
 	list_add(&cache->recent, &entry->recent);
-	cache->ops->ask(cache->ctx, &entry->key);
+	entry->is_asked = cache->ops->ask(cache->ctx, &entry->key);
 	*ret_entry = entry;
 	return 0;
 }
@@ -177,10 +179,23 @@ void cache_fail(struct cache *cache, const struct view_key *key, int code)
 		fetch_fail(&entry->fetch, code, NULL);
 }
 
-void cache_ask_all(struct cache *cache)
+void cache_forget_asks(struct cache *cache)
 {
 	list_for_each(it, &cache->recent)
-		cache->ops->ask(cache->ctx, &list_entry(it, struct entry, recent)->key);
+		list_entry(it, struct entry, recent)->is_asked = false;
+}
+
+void cache_ask_pending(struct cache *cache)
+{
+	list_for_each(it, &cache->recent)
+	{
+		struct entry *entry = list_entry(it, struct entry, recent);
+		if (entry->is_asked)
+			continue;
+		if (!cache->ops->ask(cache->ctx, &entry->key))
+			return;
+		entry->is_asked = true;
+	}
 }
 
 size_t cache_cnt(const struct cache *cache)

@@ -16,9 +16,10 @@
 #include "mesh/view.h"
 #include "silo/fetch.h"
 
-/* How the cache talks to the broker. Both may fail silently: what was not asked is asked again after a reconnection. */
+/* How the cache talks to the broker. */
 struct cache_ops {
-	void (*ask)(void *ctx, const struct view_key *key);   /* wants the view, and every later version of it */
+	/* Wants the view, and every later version of it. False: not now (see cache_ask_pending). */
+	bool (*ask)(void *ctx, const struct view_key *key);
 	void (*evict)(void *ctx, const struct view_key *key); /* no longer wants to hear of it */
 };
 
@@ -51,8 +52,11 @@ void cache_answer(struct cache *cache, struct view *view);
 /* An ask failed for good (e.g. the broker refuses the key): waiters of the key get `code`. */
 void cache_fail(struct cache *cache, const struct view_key *key, int code);
 
-/* Asks for everything again, after a new broker or a forget-all; values stay valid until they are answered. */
-void cache_ask_all(struct cache *cache);
+/* Marks everything as not asked, after a new broker or a forget-all; values stay valid until they are answered. */
+void cache_forget_asks(struct cache *cache);
+
+/* Asks for what is not asked, most recently used first, until ask() says no. */
+void cache_ask_pending(struct cache *cache);
 
 /* Number of entries. */
 size_t cache_cnt(const struct cache *cache);

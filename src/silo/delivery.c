@@ -1,0 +1,137 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/* Policy, dial, copy, line; see delivery.h. */
+#include "silo/delivery.h"
+
+#include <errno.h>
+#include <stdio.h>
+
+#include "silo/silo.h"
+
+/* Words of a failure. */
+#define TEXT_MAX 600
+
+void delivery_done(struct delivery *d)
+{
+	track_del(&d->track);
+	if (d->node.next)
+		list_del(&d->node);
+	dial_cancel(d->dial);
+	d->dial = NULL;
+	pump_free(d->pump);
+	d->pump = NULL;
+	stream_free(d->down);
+	d->down = NULL;
+	route_inbound_done(&d->route);
+	view_unref(d->src_view);
+	d->src_view = NULL;
+	own_workload_unref(d->own);
+	d->own = NULL;
+	arena_unref(d->arena);
+	d->arena = NULL;
+}
+
+/* The line, then the owner. */
+static void end(struct delivery *d, const char *error)
+{
+	struct silo *silo = d->silo;
+	access_complete(&silo->log, &d->access, d->pump ? pump_sent(d->pump) : 0, d->pump ? pump_received(d->pump) : 0,
+		io_now_ms(silo->io) - d->start_ms, error);
+	d->events->ended(d);
+}
+
+static void on_pump_done(void *ctx, int code, const char *text)
+{
+	end(ctx, code ? text : NULL);
+}
+
+static const struct pump_events PUMP_EVENTS = {.on_done = on_pump_done};
+
+static void refuse(struct delivery *d, int status, const char *error)
+{
+	d->events->refused(d, status);
+	end(d, error);
+}
+
+static void on_dialled(void *ctx, int code, struct stream *up)
+{
+	struct delivery *d = ctx;
+	char text[TEXT_MAX];
+	char os[128];
+	d->dial = NULL;
+	if (code < 0) {
+		snprintf(text, sizeof(text), "%s: %s", err_str(ERR_CONNECT_FAILED),
+			code == -ETIMEDOUT ? "deadline has elapsed" : err_io_text(code, os, sizeof(os)));
+		refuse(d, 503, text);
+		return;
+	}
+	/* Policy changed during the dial: ended right after it, without a 200 (dataplane 11). */
+	if (d->is_denied_late) {
+		stream_free(up);
+		end(d, err_str(ERR_POLICY_CHANGE));
+		return;
+	}
+	int r = d->events->connected(d);
+	if (r == 0)
+		r = pump_start(d->down, up, NULL, &PUMP_EVENTS, d, &d->pump);
+	if (r < 0) {
+		stream_free(up);
+		end(d, err_str(r));
+		return;
+	}
+	d->down = NULL;
+}
+
+static void on_dial_warning(void *ctx, const char *step, int code)
+{
+	struct delivery *d = ctx;
+	log_msg(&d->silo->log, LOG_WARN, "ztunnel::socket", "source address not preserved: %s: %s", step, err_str(code));
+}
+
+static const struct dial_events DIAL_EVENTS = {.on_done = on_dialled, .on_warning = on_dial_warning};
+
+static void on_denied(struct track *track)
+{
+	struct delivery *d = list_entry(track, struct delivery, track);
+	char text[ADDR_STR_MAX];
+	log_msg(&d->silo->log, LOG_INFO, "ztunnel::proxy::connection_manager",
+		"connection from %s closed because it's no longer allowed after a policy update", addr_format(&d->access.src, text));
+	if (d->pump)
+		delivery_cut(d, err_str(ERR_POLICY_CHANGE));
+	else
+		d->is_denied_late = true;
+}
+
+void delivery_start(struct delivery *d)
+{
+	char reason[TEXT_MAX];
+	struct silo *silo = d->silo;
+	list_init(&d->node);
+	list_add_tail(&silo->deliveries, &d->node);
+	if (!silo->is_self)
+		track_add(silo, &d->track, on_denied);
+	access_opened(&silo->log, &d->access);
+	if (!track_is_allowed(silo, &d->track, reason, sizeof(reason))) {
+		refuse(d, 401, reason);
+		return;
+	}
+	struct dial_opts opts = silo_dial_opts(silo, &d->upstream);
+	opts.src = d->source;
+	int r = dial_start(silo->io, &opts, &DIAL_EVENTS, d, &d->dial);
+	if (r < 0)
+		refuse(d, 503, err_str(r));
+}
+
+void delivery_cut(struct delivery *d, const char *error)
+{
+	struct pump *pump = d->pump;
+	if (!pump) {
+		end(d, error);
+		return;
+	}
+	/* The line wants the counters, the peers want to know at once. */
+	struct silo *silo = d->silo;
+	access_complete(&silo->log, &d->access, pump_sent(pump), pump_received(pump), io_now_ms(silo->io) - d->start_ms, error);
+	d->pump = NULL;
+	pump_abort(pump);
+	d->events->ended(d);
+}

@@ -1,0 +1,20 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/*
+ * A connection that the workload opens, captured on 15001: find out where it
+ * was going, decide the way, go it, copy, log (reference dataplane.md 4).
+ */
+#ifndef CULVERT_SILO_OUTBOUND_H
+#define CULVERT_SILO_OUTBOUND_H
+
+#include "pb/ipc.h"
+
+struct arena;
+struct silo;
+
+/* Takes an accepted descriptor over and sees it through to its access-log line. */
+void outbound_accept(struct silo *silo, int fd);
+
+/* Describes all present outbound connections in `arena`; returns how many, *ret_all is NULL when memory is short. */
+size_t outbound_dump(struct silo *silo, struct arena *arena, struct ipc_connection **ret_all);
+
+#endif

@@ -1,0 +1,121 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/*
+ * The silo: everything that one workload's proxy owns, tied together. One per
+ * process, made in main.c and handed down by pointer; nothing is file scope.
+ */
+#ifndef CULVERT_SILO_SILO_H
+#define CULVERT_SILO_SILO_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "base/arena.h"
+#include "base/list.h"
+#include "base/log.h"
+#include "base/param.h"
+#include "conn/dial.h"
+#include "conn/listen.h"
+#include "culvert/records.h"
+#include "h2/session.h"
+#include "io/ring.h"
+#include "ipc/chan.h"
+#include "mesh/route.h"
+#include "silo/cache.h"
+#include "silo/context.h"
+#include "silo/pool.h"
+
+struct broker_link;
+struct warden_link;
+
+/* How long a connection waits for an answer about the mesh, ms (reference dataplane.md 3.2: 5 s). */
+#define SILO_FETCH_MS 5000
+/* Most connections a silo carries at once: below the usual limit of descriptors (1,048,576), two of them each. */
+#define SILO_CONN_MAX 400000
+
+/* Where a silo is in its life. */
+enum silo_phase {
+	SILO_STARTING,  /* heritage not read yet */
+	SILO_SERVING,   /* listeners accept */
+	SILO_DRAINING,  /* listeners closed, connections end */
+	SILO_ENDED,     /* nothing left, the process is about to exit */
+};
+
+/* The listeners of a silo, by what arrives there. */
+enum silo_port { SILO_PORT_OUTBOUND, SILO_PORT_PLAINTEXT, SILO_PORT_HBONE, SILO_PORT_CNT };
+
+struct silo;
+struct conn;
+
+/* What every connection of a silo can be told, whatever its kind. */
+struct conn_ops {
+	/* End now (immediate drain, deadline): logs as such and frees itself before it returns. */
+	void (*cut)(struct conn *conn);
+	/* A graceful drain has begun: an inbound tunnel says GOAWAY; others go on. May be NULL. */
+	void (*drain)(struct conn *conn);
+};
+
+/* The part common to all connections; embedded first in outbound, inbound tunnel, plaintext. */
+struct conn {
+	struct list node; /* in silo.conns */
+	struct silo *silo;
+	const struct conn_ops *ops;
+};
+
+/* The silo. */
+struct silo {
+	struct io *io;
+	struct log log;
+	struct settings settings;
+	struct h2_env *h2_env;          /* shared part of all HTTP/2 sessions */
+	struct chan_scratch scratch;    /* working memory of the channels */
+
+	struct arena *arena;            /* holds uid, info, run_name */
+	const char *uid;                /* the workload's ZDS uid */
+	struct workload_info info;      /* as the node agent said it */
+	bool is_self;                   /* the daemon's own pod: no source preservation, no policy watch (dataplane 2.9) */
+	int netns_fd;                   /* for a later warden; -1 = none */
+	uint64_t netns_dev, netns_ino;  /* identity of that namespace */
+
+	struct workload_context context; /* the awaitable fetches */
+	struct cache cache;              /* views by key */
+	struct pool pool;                /* outbound tunnels */
+	struct broker_link *broker;
+	struct warden_link *warden;
+
+	struct listener *listeners[SILO_PORT_CNT]; /* NULL = not there, or closed */
+	struct list conns;               /* struct conn */
+	size_t conn_cnt;                 /* length of conns */
+	struct list tracked;             /* struct track: inbound connections under policy */
+	struct list outbounds;           /* struct outbound, for the dump */
+	struct list deliveries;          /* struct delivery, for the dump */
+
+	enum silo_phase phase;
+	struct timer drain_timer;        /* the deadline of a graceful drain */
+	bool drain_forced;               /* connections were cut at the deadline */
+};
+
+/* Enters a connection into the silo's list; false when the ceiling is reached (the caller closes it). */
+bool silo_conn_add(struct silo *silo, struct conn *conn, const struct conn_ops *ops);
+
+/* Takes it out again; a drain may end with the last one. */
+void silo_conn_del(struct conn *conn);
+
+/* Starts to accept on descriptor `fd` for `port`. 0 or a negative errno. */
+int silo_listen(struct silo *silo, enum silo_port port, int fd);
+
+/* Ends accepting and connections: gracefully until the deadline, or at once. The loop stops when all is done. */
+void silo_drain(struct silo *silo, bool is_graceful, uint64_t deadline_ms);
+
+/* Options of a dialled socket: mark, keepalive, deadline; destination filled in. */
+struct dial_opts silo_dial_opts(const struct silo *silo, const struct addr *dst);
+
+/* Environment of a routing decision; draws the random bits of one connection. */
+struct route_env silo_route_env(const struct silo *silo, const struct ip *source);
+
+/* HTTP/2 settings of a tunnel as the environment has them. */
+void silo_h2_config(const struct silo *silo, bool is_server, struct h2_config *ret_config);
+
+/* Whether inbound connections keep the client's source address. */
+bool silo_keeps_source(const struct silo *silo);
+
+#endif
