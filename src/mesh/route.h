@@ -31,8 +31,8 @@
 /*
  * Where views come from. Both functions return 0, a negative error (the
  * connection fails with it), or -EAGAIN: not here yet. After -EAGAIN the
- * caller of the routing function waits for that very answer and calls again
- * with the same arguments, `random` included.
+ * caller of the routing function waits for an answer to (one of) what was
+ * asked and calls again with the same arguments, `random` included.
  */
 struct mesh_source {
 	void *ctx;
@@ -139,6 +139,14 @@ struct route_inbound {
  */
 int route_inbound(const struct route_env *env, const struct mesh_source *source, const struct workload *self,
 	const struct route_request *request, struct route_inbound *ret_route, int *ret_status, struct err *err);
+
+/*
+ * Plaintext that was captured on its way to `dst` (dataplane.md 9): refuses
+ * illegal ports, guesses the service for telemetry. The connection goes to
+ * `dst` itself. 0, -EAGAIN, or an early denial.
+ */
+int route_plaintext(const struct route_env *env, const struct mesh_source *source, const struct workload *self,
+	const struct addr *dst, struct route_inbound *ret_route, struct err *err);
 
 /* Drops what an inbound route holds; harmless on a zeroed one and when called twice. */
 void route_inbound_done(struct route_inbound *route);
