@@ -80,6 +80,9 @@ void tls_feed(struct tls_session *s, const void *bytes, size_t len);
 /* Bytes of the last feed that were not taken yet; they are its end. */
 size_t tls_feed_left(const struct tls_session *s);
 
+/* True while tls_read has something to work on: lent bytes, or the rest of a record that its last caller had no room for. */
+bool tls_is_readable(const struct tls_session *s);
+
 /*
  * Takes the handshake as far as the input allows. Returns 0 when established
  * (for good; further calls return 0 too), -EAGAIN when more input is needed,
