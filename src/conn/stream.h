@@ -30,7 +30,8 @@ struct stream_events {
 	/* All written bytes and the end mark of stream_shutdown() have been handed to the transport. */
 	void (*on_finished)(void *ctx);
 	/*
-	 * The stream broke; nothing else comes after, bytes not yet sent are lost. `code` is a negative errno
+	 * The stream broke; nothing else comes after, bytes not yet sent are lost. When only our direction broke (the peer
+	 * stopped reading), stream_write() fails at once, what the peer still sends is read to its end, and then this comes. `code` is a negative errno
 	 * (-ECONNRESET, -EPIPE, -ETIMEDOUT...) or an own code; `text` (never NULL, valid during
 	 * the call) is the words for the log. The owner still has to stream_free().
 	 */
@@ -54,7 +55,15 @@ struct stream {
 	const struct stream_events *events;
 	/* First argument of the callbacks. */
 	void *ctx;
+	/* Bytes that the transport (kernel, HTTP/2 framing) has taken since the stream was made. Read only. */
+	uint64_t taken;
 };
+
+/*
+ * Moves all of `from` to the end of `to`; nearly empty chunks are copied into the room at the end instead, so that a queue
+ * of many tiny pieces does not hold a chunk for each. For implementations.
+ */
+void stream_absorb(struct chain *to, struct chain *from);
 
 /* Sets who is told; may be changed at any time, e.g. when a pump takes over. */
 static inline void stream_set_events(struct stream *stream, const struct stream_events *events, void *ctx)

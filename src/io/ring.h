@@ -58,13 +58,13 @@ struct io_result {
 struct io_op {
 	/* Called for every completion; may start operations, may free the owner when nothing else of it is in flight. */
 	void (*done)(struct io_op *op, const struct io_result *result);
-	/* Ring-internal: storage of a gathered send until it completes. */
+	/* Ring-internal: a gathered send's iovecs, or the chunk lent to a receive, until it completes. */
 	void *scratch;
 	/* true between submission and the last completion. Read only. */
 	bool in_flight;
 	/* true once io_cancel() was called in this flight. Read only. */
 	bool is_cancelled;
-	/* Ring-internal: which kind of receive, to give unused buffers back. */
+	/* Ring-internal: what the operation holds (enum io_kind). */
 	uint8_t kind;
 };
 
@@ -108,7 +108,10 @@ struct io_features {
  */
 int io_new(const struct io_opts *opts, struct io **ret_io, struct err *err);
 
-/* Frees the ring, its buffers and its pool. NULL is fine. Operations still in flight are dropped without a callback. */
+/*
+ * Frees the ring, its buffers and its pool. NULL is fine. Operations still in flight are dropped without a callback; chunks
+ * that are still out leak, so at the end of a process only.
+ */
 void io_free(struct io *io);
 
 /* What the kernel gave us. */
@@ -172,21 +175,25 @@ void io_connect(struct io *io, struct io_op *op, int fd, const struct sockaddr *
 
 /*
  * Receives small pieces until cancelled, each in a chunk of up to CHUNK_SMALL bytes that is lent only
- * when bytes have arrived. -ENOBUFS (all buffers are handed out) ends it: start it again.
+ * when bytes have arrived. It may end at any time by itself (more == false): start it again; at once, unless
+ * it ended with -ENOBUFS (all buffers are handed out): then by io_wait_buffers().
  */
 void io_recv_small(struct io *io, struct io_op *op, int fd);
 
-/* Receives once, up to IO_BULK_LEN bytes, in a chunk lent when bytes have arrived. -ENOBUFS: start it again in a later turn. */
+/* Receives once, up to IO_BULK_LEN bytes, in a chunk lent when bytes have arrived. -ENOBUFS as above. */
 void io_recv_bulk(struct io *io, struct io_op *op, int fd);
+
+/*
+ * After -ENOBUFS: runs `task` (which starts the receive again) as soon as there are buffers, at the earliest
+ * later in this turn; when all memory is out (IO_POOL_MAX) that is when some of it has come back. io_undefer() gives up waiting.
+ */
+void io_wait_buffers(struct io *io, struct io_task *task);
 
 /*
  * Sends the first up to IO_IOV_MAX pieces of `chain` in one call; the result is the number of bytes taken, possibly fewer.
  * The bytes must stay untouched until the operation completes (appending to the chain is fine); the caller consumes them.
  */
 void io_send(struct io *io, struct io_op *op, int fd, const struct chain *chain);
-
-/* shutdown(2); `how` = SHUT_WR etc. */
-void io_shutdown(struct io *io, struct io_op *op, int fd, int how);
 
 /* Closes `fd` with this turn's submission; nobody is told. The caller forgets the number. */
 void io_close(struct io *io, int fd);

@@ -1,0 +1,109 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/* What the files of io share; nobody else includes this. */
+#ifndef CULVERT_IO_INTERNAL_H
+#define CULVERT_IO_INTERNAL_H
+
+#include <liburing.h>
+
+#include "io/ring.h"
+
+/* Group numbers of the two provided-buffer rings. */
+enum pbuf_group { PBUF_SMALL, PBUF_BULK, PBUF_GROUP_CNT };
+
+/* What an operation holds while it is in flight. */
+enum io_kind {
+	IO_KIND_PLAIN, /* nothing of ours */
+	IO_KIND_SMALL, /* may take from PBUF_SMALL */
+	IO_KIND_BULK,  /* may take from PBUF_BULK */
+	IO_KIND_OWN,   /* scratch is the chunk it receives into */
+	IO_KIND_SEND,  /* scratch is a struct gather, or NULL */
+};
+
+/* iovecs of one gathered send. */
+struct gather {
+	struct gather *next;
+	struct msghdr msg;
+	struct iovec iov[IO_IOV_MAX];
+};
+
+/* Gathers kept for reuse; more are freed. */
+#define GATHER_IDLE_MAX 8
+
+/*
+ * One provided-buffer ring, registered at its first use and given back when
+ * idle: an idle process pays neither locked memory nor buffers.
+ */
+struct pbuf {
+	struct io_uring_buf_ring *ring; /* NULL = not registered */
+	struct chunk *slots[IO_SMALL_CNT]; /* chunk of each buffer id that the kernel has; NULL = to be refilled */
+	unsigned cnt;    /* slots in use: entries of the ring */
+	unsigned filled; /* slots that have a chunk */
+	size_t payload;  /* bytes of each buffer */
+	size_t armed;    /* receives in flight that may take from it */
+	enum pbuf_group group;
+};
+
+/* A completion, copied out of the ring before anything is dispatched. */
+struct reaped {
+	struct io_op *op;
+	int32_t res;
+	uint32_t flags;
+};
+
+struct io {
+	struct io_uring ring;
+	struct io_features features;
+	struct chunk_pool pool;
+	struct wheel wheel;
+	uint64_t now_ms;
+	struct list phases[IO_PHASE_CNT]; /* deferred tasks */
+	struct list starved;              /* tasks waiting for buffers */
+	struct pbuf pbufs[PBUF_GROUP_CNT];
+	struct gather *idle_gathers;
+	unsigned idle_gather_cnt;
+	struct reaped *reaped; /* completions of this turn; grows when submission itself must reap */
+	size_t reaped_cnt;
+	size_t reaped_cap;
+	size_t in_flight;
+	struct timer trim;  /* gives memory back after activity has ended */
+	bool is_busy;       /* receives or sends since the last trim */
+	bool is_stopped;
+};
+
+/* Names of the reason why no ring could be made; see io_new(). Split out for tests. */
+int io_start_error(int code, int sysctl_disabled, uint64_t memlock, struct err *err);
+
+/* Notes activity: memory is trimmed some time after it has ended. */
+void io_touch(struct io *io);
+
+/* A submission entry, never NULL: submits when the queue is full. */
+struct io_uring_sqe *io_sqe(struct io *io);
+
+/* Copies all completions that are there into io->reaped. */
+void io_reap(struct io *io);
+
+/* Calls the owner of one completion. */
+void io_dispatch(struct io *io, const struct reaped *reaped);
+
+/* Prepares a group; nothing is allocated. */
+void pbuf_init(struct pbuf *pbuf, enum pbuf_group group, unsigned cnt, size_t payload);
+
+/* Registers and fills the group if it is not; 0 or a negative errno (then receives bring their own chunk). */
+int pbuf_start(struct io *io, struct pbuf *pbuf);
+
+/* Gives new chunks for those that were taken, as far as the pool allows. */
+void pbuf_refill(struct io *io, struct pbuf *pbuf);
+
+/* The chunk of a completion with `flags`, with `len` valid bytes; NULL when it has none. */
+struct chunk *pbuf_take(struct pbuf *pbuf, uint32_t flags, int len);
+
+/* Unregisters the group and frees its chunks; only while nothing is armed. */
+void pbuf_stop(struct io *io, struct pbuf *pbuf);
+
+/* Gives the pages of large waiting buffers back to the kernel; they come again when bytes arrive. */
+void pbuf_rest(struct pbuf *pbuf);
+
+/* Frees the chunks of a group whose ring is gone already. */
+void pbuf_forget(struct pbuf *pbuf);
+
+#endif

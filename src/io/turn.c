@@ -1,0 +1,163 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/*
+ * The loop: one submit-and-wait per turn, completions copied out first and
+ * dispatched after, deferred work by phase. An idle process sleeps without a
+ * tick: the only timeout is that of the next timer.
+ */
+#include <errno.h>
+
+#include "base/clock.h"
+#include "base/mem.h"
+#include "io/internal.h"
+
+void io_task_init(struct io_task *task, void (*run)(struct io_task *task))
+{
+	task->run = run;
+	list_init(&task->node);
+}
+
+void io_defer(struct io *io, struct io_task *task, enum io_phase phase)
+{
+	if (list_empty(&task->node))
+		list_add_tail(&io->phases[phase], &task->node);
+}
+
+void io_undefer(struct io_task *task)
+{
+	list_del(&task->node);
+}
+
+void io_wait_buffers(struct io *io, struct io_task *task)
+{
+	if (list_empty(&task->node))
+		list_add_tail(&io->starved, &task->node);
+}
+
+/* The first task of the lowest phase that has any, off its queue; NULL when all are empty. */
+static struct io_task *next_task(struct io *io)
+{
+	for (int i = 0; i < IO_PHASE_CNT; i++) {
+		struct list *node = list_pop(&io->phases[i]);
+		if (node)
+			return list_entry(node, struct io_task, node);
+	}
+	return NULL;
+}
+
+static void run_tasks(struct io *io)
+{
+	struct io_task *task;
+	while ((task = next_task(io)))
+		task->run(task);
+}
+
+static void refill(struct io *io)
+{
+	bool has_any = true;
+	for (int i = 0; i < PBUF_GROUP_CNT; i++) {
+		struct pbuf *pbuf = &io->pbufs[i];
+		pbuf_refill(io, pbuf);
+		has_any = has_any && (!pbuf->ring || pbuf->filled > 0);
+	}
+	if (!has_any || list_empty(&io->starved))
+		return;
+	struct list ready = LIST_INIT(ready);
+	list_move_all(&ready, &io->starved);
+	struct list *node;
+	while ((node = list_pop(&ready)))
+		list_entry(node, struct io_task, node)->run(list_entry(node, struct io_task, node));
+}
+
+/* Room for one more completion in io->reaped. */
+static bool reaped_room(struct io *io)
+{
+	if (io->reaped_cnt < io->reaped_cap)
+		return true;
+	size_t cap = io->reaped_cap ? io->reaped_cap * 2 : IO_CQ_CNT;
+	struct reaped *grown = mem_realloc(io->reaped, cap * sizeof(*grown));
+	if (!grown)
+		return false;
+	io->reaped = grown;
+	io->reaped_cap = cap;
+	return true;
+}
+
+void io_reap(struct io *io)
+{
+	struct io_uring_cqe *cqe;
+	unsigned head;
+	unsigned cnt = 0;
+	io_uring_for_each_cqe(&io->ring, head, cqe) {
+		/* Without memory the rest stays in the ring for the next turn. */
+		if (!reaped_room(io))
+			break;
+		io->reaped[io->reaped_cnt++] = (struct reaped){
+			.op = io_uring_cqe_get_data(cqe), .res = cqe->res, .flags = cqe->flags};
+		cnt++;
+	}
+	io_uring_cq_advance(&io->ring, cnt);
+}
+
+/* Submits, and waits for a completion, a timer or nothing. */
+static int submit(struct io *io, bool may_wait)
+{
+	struct io_uring_cqe *cqe;
+	struct __kernel_timespec ts = {0};
+	uint64_t due = wheel_next(&io->wheel);
+	bool must_hurry = !may_wait || io->reaped_cnt || io_uring_cq_ready(&io->ring);
+	int r;
+	if (must_hurry) {
+		r = io_uring_submit_and_get_events(&io->ring);
+	} else if (due == WHEEL_NONE) {
+		r = io_uring_submit_and_wait(&io->ring, 1);
+	} else {
+		uint64_t now = clock_ms();
+		uint64_t wait_ms = due > now ? due - now : 0;
+		ts.tv_sec = (long long)(wait_ms / 1000);
+		ts.tv_nsec = (long long)(wait_ms % 1000) * 1000000;
+		r = io_uring_submit_and_wait_timeout(&io->ring, &cqe, 1, &ts, NULL);
+	}
+	/* A signal, the timer, or a kernel short of resources until completions are taken: all cured by going on. */
+	if (r >= 0 || r == -ETIME || r == -EINTR || r == -EAGAIN || r == -EBUSY)
+		return 0;
+	return r;
+}
+
+static void dispatch(struct io *io)
+{
+	/* Callbacks may reap more (io_sqe), which moves the array. */
+	for (size_t i = 0; i < io->reaped_cnt; i++) {
+		struct reaped reaped = io->reaped[i];
+		io_dispatch(io, &reaped);
+	}
+	io->reaped_cnt = 0;
+}
+
+int io_turn(struct io *io, bool may_wait)
+{
+	run_tasks(io);
+	refill(io);
+	int r = submit(io, may_wait);
+	if (r < 0)
+		return r;
+	io->now_ms = clock_ms();
+	io_reap(io);
+	dispatch(io);
+	wheel_run(&io->wheel, io->now_ms);
+	return 0;
+}
+
+int io_run(struct io *io)
+{
+	int r = 0;
+	io->is_stopped = false;
+	while (r == 0 && !io->is_stopped)
+		r = io_turn(io, true);
+	/* What the last turn prepared (a farewell, a close) still goes out. */
+	return r == 0 ? io_turn(io, false) : r;
+}
+
+void io_stop(struct io *io)
+{
+	io->is_stopped = true;
+}
