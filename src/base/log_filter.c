@@ -103,8 +103,8 @@ static int parse_clause(const char *s, size_t len, bool strict, struct clause *r
 		*ret_clause = c;
 		return 0;
 	}
-	/* A bare number above 5 is a bad level to upstream, not a target. */
-	if (strict || all_digits(s, len))
+	/* A bare number above 5 is a bad level, not a target; a field part needs its level, or the printed filter could not be read again. */
+	if (strict || all_digits(s, len) || memmem(s, len, "[{", 2))
 		return -EINVAL;
 	*ret_clause = (struct clause){.has_target = true, .target = s, .target_len = len, .level = LOG_TRACE};
 	return 0;

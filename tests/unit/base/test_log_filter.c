@@ -42,7 +42,7 @@ static void start_filters(void **state)
 		assert_text(&log, rows[i][1]);
 		log_done(&log);
 	}
-	static const char *const bad[] = {"a=b=c", "x=loud", "9", "x=6", "x[{f=info", "x[{a}][{b}]=info", "x[{=info", "info,x=?"};
+	static const char *const bad[] = {"a=b=c", "x=loud", "9", "x=6", "x[{f=info", "x[{a}][{b}]=info", "x[{=info", "info,x=?", "x[{a}]", "x[{a"};
 	for (size_t i = 0; i < CNT(bad); i++) {
 		struct log log;
 		struct err e = {0};
