@@ -20,7 +20,7 @@ static const uint8_t oid_extension_request[] = {0x2a, 0x86, 0x48, 0x86, 0xf7, 0x
 static void csr_info(struct der *d, const struct tls_key *key, const char *uri)
 {
 	der_init(d);
-	der_ext_uri_san(d, uri);
+	der_ext_uri_san(d, &uri, 1);
 	der_wrap(d, DER_SEQ, 0);
 	der_wrap(d, DER_SET, 0);
 	der_elem(d, DER_OID, oid_extension_request, sizeof(oid_extension_request));

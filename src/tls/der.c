@@ -31,7 +31,8 @@ void der_raw(struct der *d, const void *p, size_t len)
 		return;
 	}
 	d->at -= len;
-	memcpy(d->buf + d->at, p, len);
+	if (len)
+		memcpy(d->buf + d->at, p, len);
 }
 
 void der_wrap(struct der *d, uint8_t tag, size_t since)

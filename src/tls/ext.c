@@ -20,10 +20,11 @@ static void ext_wrap(struct der *d, uint8_t ce, bool is_critical, size_t since)
 	der_wrap(d, DER_SEQ, since);
 }
 
-void der_ext_uri_san(struct der *d, const char *uri)
+void der_ext_uri_san(struct der *d, const char *const *uris, size_t cnt)
 {
 	size_t since = der_len(d);
-	der_elem(d, DER_URI, uri, strlen(uri));
+	while (cnt-- > 0)
+		der_elem(d, DER_URI, uris[cnt], strlen(uris[cnt]));
 	der_wrap(d, DER_SEQ, since);
 	ext_wrap(d, CE_SAN, true, since);
 }

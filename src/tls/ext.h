@@ -19,11 +19,11 @@
 #define EXT_KU_CERT_SIGN 0x04u
 #define EXT_KU_CRL_SIGN 0x02u
 
-/* Bytes of a key identifier: SHA-256 of the public point, cut (RFC 7093 2, method 1). */
+/* Bytes of a key identifier. */
 #define EXT_KEY_ID_LEN 20u
 
-/* subjectAltName with one URI; critical, as it must be beside an empty subject (RFC 5280 4.2.1.6). */
-void der_ext_uri_san(struct der *d, const char *uri);
+/* subjectAltName of `cnt` URIs; critical, as it must be beside an empty subject (RFC 5280 4.2.1.6). */
+void der_ext_uri_san(struct der *d, const char *const *uris, size_t cnt);
 
 /* keyUsage, critical; `bits` are EXT_KU_x. */
 void der_ext_key_usage(struct der *d, uint8_t bits);
