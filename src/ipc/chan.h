@@ -20,7 +20,7 @@
 #include "pb/ipc.h"
 
 /* Most records waiting in a channel's queue: a reader that is this late is taken for dead. */
-#define CHAN_QUEUE_MAX 256
+#define CHAN_QUEUE_MAX LIMIT_IPC_QUEUE
 
 /* Most bytes waiting in the same queue. */
 #define CHAN_QUEUE_BYTES_MAX (1u << 20)

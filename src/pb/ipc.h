@@ -19,10 +19,11 @@
 #include "base/addr.h"
 #include "base/arena.h"
 #include "base/err.h"
+#include "culvert/limits.h"
 #include "culvert/records.h"
 
 /* Largest record in bytes; encoders never exceed it, decoders refuse more. */
-#define IPC_RECORD_MAX 32768
+#define IPC_RECORD_MAX LIMIT_IPC_RECORD
 
 /* Ceiling of an arena for decoding one record: the structs are wider than the bytes they come from. */
 #define IPC_ARENA_MAX (2u << 20)
@@ -32,7 +33,7 @@
 #define IPC_PROTO_MAX 1
 
 /* Most endpoints in a view (design section 2). */
-#define IPC_VIEW_ENDPOINT_MAX 128
+#define IPC_VIEW_ENDPOINT_MAX LIMIT_VIEW_ENDPOINTS
 
 /* The program at an end of a channel. */
 enum ipc_role { IPC_ROLE_NONE = 0, IPC_ROLE_WARDEN = 1, IPC_ROLE_BROKER = 2, IPC_ROLE_SILO = 3, IPC_ROLE_CTL = 4 };

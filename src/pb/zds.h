@@ -15,10 +15,11 @@
 
 #include "base/arena.h"
 #include "base/err.h"
+#include "culvert/limits.h"
 #include "culvert/records.h"
 
 /* Largest packet either side accepts (node-agent.md 1.1). A longer one arrives truncated and is refused. */
-#define ZDS_PACKET_MAX 1024
+#define ZDS_PACKET_MAX LIMIT_ZDS_PACKET
 
 /* Largest Ack text: what is left of a packet after the tags and lengths around it. Longer texts are cut when encoded. */
 #define ZDS_ERROR_MAX (ZDS_PACKET_MAX - 6)
