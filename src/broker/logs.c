@@ -1,0 +1,207 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/* stdout and the silos' pipes; see logs.h. A silo's bytes are a stranger's: only printable whole lines pass. */
+#include "broker/logs.h"
+
+#include <errno.h>
+#include <poll.h>
+#include <stdio.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "base/fd.h"
+#include "base/list.h"
+#include "base/mem.h"
+#include "culvert/limits.h"
+
+/* Bytes taken from one pipe in one turn: a flood of one silo must not starve the others. */
+#define PIPE_TURN_MAX (64u * 1024)
+
+struct log_pipe {
+	struct logs *logs;   /* NULL: the owner has let go */
+	int fd;
+	struct io_op in;     /* multishot poll */
+	struct io_task read;
+	struct buf part;     /* a line whose end has not come yet */
+};
+
+/* --- stdout -------------------------------------------------------------- */
+
+/* Whether stdout takes a line of up to PIPE_BUF bytes without waiting (pipe(7)). */
+static bool has_room(void)
+{
+	struct pollfd p = {.fd = STDOUT_FILENO, .events = POLLOUT};
+	return poll(&p, 1, 0) == 1 && (p.revents & (POLLOUT | POLLERR | POLLHUP));
+}
+
+static void watch_room(struct logs *logs)
+{
+	if (!logs->room.in_flight)
+		io_poll(logs->io, &logs->room, STDOUT_FILENO, POLLOUT, false);
+}
+
+static void flush(struct logs *logs)
+{
+	while (logs->queue.len > 0 && has_room()) {
+		size_t len = logs->queue.len < LIMIT_LOG_LINE ? logs->queue.len : LIMIT_LOG_LINE;
+		ssize_t n = write(STDOUT_FILENO, logs->queue.data, len);
+		if (n <= 0) {
+			/* Nobody reads any more: what waits will never be wanted. */
+			if (errno != EAGAIN && errno != EINTR)
+				buf_clear(&logs->queue);
+			return;
+		}
+		buf_consume(&logs->queue, (size_t)n);
+	}
+}
+
+static void on_room(struct io_op *op, const struct io_result *result)
+{
+	struct logs *logs = list_entry(op, struct logs, room);
+	(void)result;
+	flush(logs);
+	if (logs->queue.len > 0)
+		watch_room(logs);
+}
+
+void logs_init(struct logs *logs, struct io *io)
+{
+	*logs = (struct logs){.io = io};
+	buf_init(&logs->queue, LOGS_QUEUE_MAX);
+	io_op_init(&logs->room, on_room);
+}
+
+void logs_done(struct logs *logs)
+{
+	flush(logs);
+	buf_done(&logs->queue);
+}
+
+/* Says how much is missing, where it is missing. */
+static void report_dropped(struct logs *logs)
+{
+	char text[96];
+	int len = snprintf(text, sizeof(text), "culvert: %llu log lines were dropped: stdout is too slow\n",
+		(unsigned long long)logs->dropped);
+	if (buf_add(&logs->queue, text, (size_t)len) == 0)
+		logs->dropped = 0;
+	logs->queue.err = 0;
+}
+
+void logs_write(void *ctx, const char *line, size_t len)
+{
+	struct logs *logs = ctx;
+	if (logs->queue.len == 0 && has_room()) {
+		ssize_t n = write(STDOUT_FILENO, line, len);
+		if (n == (ssize_t)len || (n < 0 && errno != EAGAIN))
+			return;
+		line += n > 0 ? n : 0;
+		len -= n > 0 ? (size_t)n : 0;
+	}
+	if (logs->dropped > 0)
+		report_dropped(logs);
+	if (buf_add(&logs->queue, line, len) < 0) {
+		logs->queue.err = 0;
+		logs->dropped++;
+	}
+	watch_room(logs);
+}
+
+/* --- silos' pipes -------------------------------------------------------- */
+
+static void forward_line(struct log_pipe *pipe, char *line, size_t len)
+{
+	/* Terminal escapes and forged line ends do not come through. */
+	for (size_t i = 0; i + 1 < len; i++)
+		if ((unsigned char)line[i] < 0x20 && line[i] != '\t')
+			line[i] = '?';
+	logs_write(pipe->logs, line, len);
+}
+
+/* Splits what has come into lines; the rest waits for its end, up to a line's ceiling. */
+static void take(struct log_pipe *pipe, const char *bytes, size_t len)
+{
+	buf_add(&pipe->part, bytes, len);
+	char *at = (char *)pipe->part.data;
+	size_t left = pipe->part.len;
+	char *end;
+	while (left > 0 && (end = memchr(at, '\n', left))) {
+		size_t line_len = (size_t)(end - at) + 1;
+		if (line_len <= LIMIT_LOG_LINE)
+			forward_line(pipe, at, line_len);
+		else
+			pipe->logs->dropped++;
+		at += line_len;
+		left -= line_len;
+	}
+	if (left > LIMIT_LOG_LINE || pipe->part.err) {
+		pipe->logs->dropped++;
+		left = 0;
+	}
+	buf_consume(&pipe->part, pipe->part.len - left);
+	pipe->part.err = 0;
+	if (left == 0)
+		buf_done(&pipe->part);
+}
+
+static void read_pipe(struct io_task *task)
+{
+	struct log_pipe *pipe = list_entry(task, struct log_pipe, read);
+	char bytes[LIMIT_LOG_LINE];
+	for (size_t got = 0; got < PIPE_TURN_MAX;) {
+		ssize_t n = read(pipe->fd, bytes, sizeof(bytes));
+		if (n <= 0)
+			return;
+		take(pipe, bytes, (size_t)n);
+		got += (size_t)n;
+	}
+	io_defer(pipe->logs->io, &pipe->read, IO_PHASE_WORK);
+}
+
+static void on_in(struct io_op *op, const struct io_result *result)
+{
+	struct log_pipe *pipe = list_entry(op, struct log_pipe, in);
+	if (!pipe->logs) {
+		if (!result->more)
+			mem_free(pipe);
+		return;
+	}
+	bool is_over = result->res < 0 || (result->res & POLLHUP);
+	if (!result->more && !is_over)
+		io_poll(pipe->logs->io, op, pipe->fd, POLLIN, true);
+	io_defer(pipe->logs->io, &pipe->read, IO_PHASE_WORK);
+}
+
+int log_pipe_new(struct logs *logs, int fd, struct log_pipe **ret_pipe)
+{
+	struct log_pipe *pipe = mem_zalloc(1, sizeof(*pipe));
+	if (!pipe || fd_set_nonblock(fd, true) < 0) {
+		mem_free(pipe);
+		fd_close(&fd);
+		return -ENOMEM;
+	}
+	pipe->logs = logs;
+	pipe->fd = fd;
+	pipe->read.run = read_pipe;
+	buf_init(&pipe->part, PIPE_TURN_MAX + LIMIT_LOG_LINE);
+	io_op_init(&pipe->in, on_in);
+	io_poll(logs->io, &pipe->in, fd, POLLIN, true);
+	*ret_pipe = pipe;
+	return 0;
+}
+
+void log_pipe_free(struct log_pipe *pipe)
+{
+	if (!pipe)
+		return;
+	io_undefer(&pipe->read);
+	read_pipe(&pipe->read);
+	io_undefer(&pipe->read);
+	struct io *io = pipe->logs->io;
+	buf_done(&pipe->part);
+	fd_close(&pipe->fd);
+	pipe->logs = NULL;
+	if (pipe->in.in_flight)
+		io_cancel(io, &pipe->in);
+	else
+		mem_free(pipe);
+}

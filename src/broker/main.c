@@ -1,0 +1,222 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/*
+ * culvert-broker: started by the first process without a capability. Wires the
+ * parts together, locks itself up, runs the loop.
+ */
+#include <errno.h>
+#include <fcntl.h>
+#include <poll.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/prctl.h>
+#include <sys/signalfd.h>
+#include <unistd.h>
+
+#include "base/fd.h"
+#include "base/mem.h"
+#include "broker/admin.h"
+#include "broker/broker.h"
+#include "broker/certs.h"
+#include "broker/mesh_file.h"
+#include "broker/silo_peer.h"
+#include "broker/warden.h"
+#include "seccomp/filter.h"
+
+/* Exit status: fatal before serving; a restart would not help (culvertd ends with it). */
+#define EXIT_FATAL 1
+/* Exit status: could not go on; a restart may help. */
+#define EXIT_AGAIN 75
+
+extern char **environ;
+
+/* What ends the loop from outside. */
+struct ends {
+	struct broker *broker;
+	struct io_op parent;  /* pidfd of the first process */
+	struct io_op signals; /* signalfd */
+	int parent_fd;
+	int signal_fd;
+};
+
+void broker_set_mesh_complete(struct broker *broker, bool is_complete)
+{
+	if (broker->ready.mesh_complete == is_complete)
+		return;
+	broker->ready.mesh_complete = is_complete;
+	warden_tell_mesh(broker->warden, is_complete);
+}
+
+void broker_drain(struct broker *broker)
+{
+	if (broker->is_draining)
+		return;
+	broker->is_draining = true;
+	/* Readiness goes first, as upstream does: probes are refused from here on (reference control.md 16). */
+	admin_stop(broker);
+}
+
+/* --- ends ---------------------------------------------------------------- */
+
+static void on_parent(struct io_op *op, const struct io_result *result)
+{
+	struct ends *ends = list_entry(op, struct ends, parent);
+	(void)result;
+	/* Without the first process nobody would restart or end us; silos live on and a successor finds them. */
+	io_stop(ends->broker->io);
+}
+
+static void on_signal(struct io_op *op, const struct io_result *result)
+{
+	struct ends *ends = list_entry(op, struct ends, signals);
+	(void)result;
+	io_stop(ends->broker->io);
+}
+
+static int watch_ends(struct ends *ends, struct err *err)
+{
+	sigset_t set;
+	sigemptyset(&set);
+	sigaddset(&set, SIGTERM);
+	/* A terminal sends SIGINT to the whole group: what it means is for the first process to say. */
+	sigaddset(&set, SIGINT);
+	sigprocmask(SIG_BLOCK, &set, NULL);
+	sigdelset(&set, SIGINT);
+	signal(SIGPIPE, SIG_IGN);
+	ends->signal_fd = signalfd(-1, &set, SFD_CLOEXEC | SFD_NONBLOCK);
+	if (ends->signal_fd < 0)
+		return err_sys(err, -errno, "signalfd");
+	int r = fd_pidfd(getppid(), &ends->parent_fd);
+	if (r < 0)
+		return err_sys(err, r, "cannot watch the first process");
+	io_op_init(&ends->parent, on_parent);
+	io_op_init(&ends->signals, on_signal);
+	io_poll(ends->broker->io, &ends->parent, ends->parent_fd, POLLIN, false);
+	io_poll(ends->broker->io, &ends->signals, ends->signal_fd, POLLIN, false);
+	return 0;
+}
+
+/* --- making -------------------------------------------------------------- */
+
+static int open_run_dir(struct broker *broker, struct err *err)
+{
+	const struct settings *settings = &broker->settings;
+	char path[4096];
+	if (!settings->run_dir || !settings->instance)
+		return err_set(err, -EINVAL, "CULVERT_RUN_DIR and CULVERT_INSTANCE are not set: culvert-broker is started by culvertd");
+	int len = snprintf(path, sizeof(path), "%s/%s", settings->run_dir, settings->instance);
+	if (len < 0 || (size_t)len >= sizeof(path))
+		return err_set(err, -ENAMETOOLONG, "the run directory's path is too long");
+	broker->run_fd = open(path, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+	return broker->run_fd < 0 ? err_sys(err, -errno, "%s", path) : 0;
+}
+
+static int make_loop(struct broker *broker, struct err *err)
+{
+	const struct settings *settings = &broker->settings;
+	const struct io_opts opts = {.baseline61 = settings->io_baseline != 0 && settings->io_baseline <= 6001};
+	int r = io_new(&opts, &broker->io, err);
+	if (r < 0)
+		return r;
+	logs_init(&broker->logs, broker->io);
+	return log_init(&broker->log, settings->rust_log, settings->log_json, logs_write, &broker->logs, err);
+}
+
+static int make_parts(struct broker *broker, struct err *err)
+{
+	const struct store_watcher watcher = {.ctx = broker, .changed = silo_peers_changed};
+	const struct settings *settings = &broker->settings;
+	broker->store = store_new(settings->node_name ? settings->node_name : "");
+	if (!broker->store)
+		return err_set(err, -ENOMEM, "out of memory");
+	int r = mesh_file_new(broker, &broker->mesh_file, err);
+	if (r < 0)
+		return r;
+	store_watch(broker->store, &watcher);
+	r = certs_new(broker, &broker->certs, err);
+	if (r < 0)
+		return err_wrap(err, "embedded CA");
+	r = admin_start(broker, err);
+	if (r < 0)
+		return r;
+	r = warden_new(broker, &broker->warden, err);
+	if (r < 0)
+		return r;
+	if (broker->mesh_file)
+		broker_set_mesh_complete(broker, true);
+	else
+		log_msg(&broker->log, LOG_WARN, "ztunnel::xds::client",
+			"no local mesh state (LOCAL_XDS_PATH) is set and this release has no xDS client: the mesh stays unknown");
+	return 0;
+}
+
+static int lock_up(struct broker *broker, struct err *err)
+{
+	int r = prctl(PR_SET_DUMPABLE, 0, 0, 0, 0) < 0 ? -errno : filter_install(FILTER_BROKER, filter_mode_parse(getenv("CULVERT_SECCOMP")));
+	if (r < 0)
+		return err_sys(err, r, "seccomp");
+	log_msg(&broker->log, LOG_DEBUG, "culvert::broker", "sandboxed");
+	return 0;
+}
+
+static void dispose(struct broker *broker)
+{
+	admin_stop(broker);
+	silo_peers_done(broker);
+	warden_free(broker->warden);
+	pods_done(broker);
+	mesh_file_free(broker->mesh_file);
+	certs_free(broker->certs);
+	store_free(broker->store);
+	logs_done(&broker->logs);
+	log_done(&broker->log);
+	/* Closes that are still under way end here. */
+	for (int i = 0; i < 8 && io_in_flight(broker->io) > 0; i++)
+		io_turn(broker->io, false);
+	io_free(broker->io);
+	settings_done(&broker->settings);
+	close(broker->run_fd);
+}
+
+/* Everything up to the loop. */
+static int start(struct broker *broker, struct ends *ends, struct err *err)
+{
+	list_init(&broker->silos);
+	list_init(&broker->pods);
+	int r = settings_load(&broker->settings, environ, PARAM_B, err);
+	if (r == 0)
+		r = open_run_dir(broker, err);
+	if (r == 0)
+		r = make_loop(broker, err);
+	if (r == 0)
+		r = make_parts(broker, err);
+	if (r == 0)
+		r = watch_ends(ends, err);
+	if (r == 0)
+		r = lock_up(broker, err);
+	return r;
+}
+
+int main(void)
+{
+	struct err err = {0};
+	struct broker *broker = mem_zalloc(1, sizeof(*broker));
+	struct ends ends = {.broker = broker, .parent_fd = -1, .signal_fd = -1};
+	if (!broker) {
+		fprintf(stderr, "Error: out of memory\n");
+		return EXIT_AGAIN;
+	}
+	if (start(broker, &ends, &err) < 0) {
+		fprintf(stderr, "Error: %s\n", err.text);
+		return EXIT_FATAL;
+	}
+	int r = io_run(broker->io);
+	io_cancel(broker->io, &ends.parent);
+	io_cancel(broker->io, &ends.signals);
+	dispose(broker);
+	mem_free(broker);
+	fd_close(&ends.parent_fd);
+	fd_close(&ends.signal_fd);
+	return r < 0 ? EXIT_AGAIN : 0;
+}

@@ -1,0 +1,633 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/* Silos and their questions; see silo_peer.h. */
+#include "broker/silo_peer.h"
+
+#include <errno.h>
+#include <string.h>
+
+#include "base/fd.h"
+#include "base/hash.h"
+#include "base/mem.h"
+#include "broker/broker.h"
+#include "broker/certs.h"
+#include "ipc/ring_chan.h"
+
+static const char TARGET[] = "culvert::broker::silo";
+
+/* Records that may wait at a silo's channel before pushes hold back: half of what the channel takes. */
+#define QUEUE_MAX (CHAN_QUEUE_MAX / 2)
+/* When a silo that did not read is looked at again, ms. */
+#define RETRY_MS 20
+/* Time for the answer to a dump, ms: a silo that hangs costs its own rows only. */
+#define STATE_MS 1000
+
+/* A key that a silo has asked about. */
+struct asked {
+	struct list dirty;    /* in peer->dirty, or detached */
+	struct view_key key;  /* strings in names */
+	size_t bytes_len;
+	uint8_t *bytes;       /* map key, owned */
+	char *names;          /* owned */
+	uint32_t id;          /* of the ask that is to be answered; 0 = a push */
+};
+
+struct silo_peer {
+	struct list node;         /* in broker.silos */
+	struct broker *broker;
+	char *uid;                /* owned, like the next three */
+	struct workload_info info;
+	char *names;              /* one block behind info */
+	struct ring_chan *chan;
+	struct log_pipe *log_pipe;
+	struct map asked;         /* struct asked by bytes */
+	struct list dirty;        /* struct asked */
+	bool wants_workload;      /* has asked; later versions are pushed */
+	bool wants_policies;
+	uint32_t workload_id;     /* ask to be answered, 0 = push */
+	uint32_t policies_id;
+	bool is_workload_dirty;
+	bool is_policies_dirty;
+	bool had_workload;        /* its record was found the last time */
+	struct io_task flush;
+	struct timer retry;
+	struct cert_ask cert;     /* one at a time: a new ask replaces the former */
+	bool cert_open;
+	uint32_t cert_id;
+	char *cert_identity;      /* owned while cert_open */
+	char *cert_csr;           /* owned while cert_open */
+	struct list state_asks;   /* struct silo_state_ask */
+	uint32_t last_state_id;
+};
+
+/* --- keys ---------------------------------------------------------------- */
+
+static struct map_key asked_key(const void *item)
+{
+	const struct asked *asked = item;
+	return (struct map_key){.p = asked->bytes, .len = asked->bytes_len};
+}
+
+static void asked_free(struct asked *asked)
+{
+	list_del(&asked->dirty);
+	mem_free(asked->bytes);
+	mem_free(asked->names);
+	mem_free(asked);
+}
+
+/* Copies the strings of a key into one block. */
+static int own_key(struct asked *asked, const struct view_key *key)
+{
+	size_t network = strlen(key->network) + 1;
+	size_t ns = strlen(key->ns) + 1;
+	size_t host = strlen(key->hostname) + 1;
+	char *names = mem_alloc(network + ns + host);
+	if (!names)
+		return -ENOMEM;
+	asked->names = names;
+	asked->key = *key;
+	asked->key.network = memcpy(names, key->network, network);
+	asked->key.ns = memcpy(names + network, key->ns, ns);
+	asked->key.hostname = memcpy(names + network + ns, key->hostname, host);
+	return 0;
+}
+
+static struct view_key plain_key(const struct ipc_key *key)
+{
+	if (key->is_host)
+		return view_key_host(key->ns, key->host);
+	struct view_key plain = view_key_address(key->addr.network, &key->addr.ip);
+	plain.unfiltered = key->unfiltered;
+	plain.ns = "";
+	plain.hostname = "";
+	return plain;
+}
+
+static struct ipc_key wire_key(const struct view_key *key)
+{
+	if (key->kind == VIEW_HOST)
+		return (struct ipc_key){.is_host = true, .addr = {.network = ""}, .ns = key->ns, .host = key->hostname};
+	return (struct ipc_key){.addr = {.network = key->network, .ip = key->ip}, .unfiltered = key->unfiltered, .ns = "", .host = ""};
+}
+
+/* The entry of a key, made if it is new. */
+static int asked_get(struct silo_peer *peer, const struct view_key *key, struct asked **ret_asked, struct err *err)
+{
+	uint8_t bytes[VIEW_KEY_BYTES_MAX];
+	int len = view_key_bytes(key, bytes, sizeof(bytes));
+	if (len < 0)
+		return err_set(err, ERR_TOO_LARGE, "key of a view is too large");
+	struct asked *asked = map_get(&peer->asked, bytes, (size_t)len);
+	if (asked) {
+		*ret_asked = asked;
+		return 0;
+	}
+	if (map_cnt(&peer->asked) >= SILO_PEER_KEYS_MAX)
+		return err_set(err, ERR_TOO_MANY, "more than %d views open", SILO_PEER_KEYS_MAX);
+	asked = mem_zalloc(1, sizeof(*asked));
+	if (!asked)
+		return err_set(err, -ENOMEM, "out of memory");
+	list_init(&asked->dirty);
+	int r = own_key(asked, key);
+	if (r == 0 && !(asked->bytes = mem_alloc((size_t)len)))
+		r = -ENOMEM;
+	if (r == 0) {
+		memcpy(asked->bytes, bytes, (size_t)len);
+		asked->bytes_len = (size_t)len;
+		r = map_put(&peer->asked, asked, NULL);
+	}
+	if (r < 0) {
+		asked_free(asked);
+		return err_set(err, r, "out of memory");
+	}
+	*ret_asked = asked;
+	return 0;
+}
+
+/* --- answers ------------------------------------------------------------- */
+
+/* The silo's own record in `arena`, or NULL. */
+static const struct workload *own_record(struct silo_peer *peer, struct arena *arena)
+{
+	const struct workload *own;
+	return store_own_workload(peer->broker->store, &peer->info, arena, &own) == 0 ? own : NULL;
+}
+
+static struct store_asker asker_of(struct silo_peer *peer, const struct workload *own)
+{
+	/* The same silo gets the same part of a large service, another one another. */
+	struct hash_seed seed = {0};
+	return (struct store_asker){.workload = own, .seed = hash_bytes(&seed, peer->uid, strlen(peer->uid))};
+}
+
+static void answer_workload(struct silo_peer *peer)
+{
+	struct arena *arena = arena_new(LIMIT_RECORD_ARENA);
+	if (!arena)
+		return;
+	const struct workload *own = own_record(peer, arena);
+	/* Not known yet: the silo waits with its own deadline, and hears when it comes. */
+	if (own || peer->had_workload) {
+		struct ipc_record rec = {.id = peer->workload_id, .type = IPC_ANSWER_WORKLOAD,
+			.answer_workload = {.found = own != NULL, .generation = store_generation(peer->broker->store), .workload = own}};
+		struct err err = {0};
+		if (ring_chan_send(peer->chan, &rec, -1, &err) < 0)
+			log_msg(&peer->broker->log, LOG_ERROR, TARGET, "record of %s/%s cannot be sent: %s", peer->info.ns, peer->info.name, err.text);
+		peer->workload_id = 0;
+		peer->had_workload = own != NULL;
+	}
+	arena_unref(arena);
+}
+
+static void missing_policy(void *ctx, const char *key)
+{
+	struct silo_peer *peer = ctx;
+	log_msg(&peer->broker->log, LOG_WARN, "ztunnel::state", "skipping unknown policy %s", key);
+}
+
+static void answer_policies(struct silo_peer *peer)
+{
+	struct arena *arena = arena_new(IPC_ARENA_MAX * 2);
+	const struct policy *const *list;
+	size_t cnt;
+	if (!arena)
+		return;
+	const struct workload *own = own_record(peer, arena);
+	struct policy *flat = NULL;
+	/* Without a record nothing is known of what applies: nothing is said, and the silo lets nothing in. */
+	if (own && store_policies(peer->broker->store, own, arena, &list, &cnt, missing_policy, peer) == 0)
+		flat = arena_zalloc(arena, cnt ? cnt : 1, sizeof(*flat));
+	if (flat) {
+		struct err err = {0};
+		for (size_t i = 0; i < cnt; i++)
+			flat[i] = *list[i];
+		struct ipc_record rec = {.id = peer->policies_id, .type = IPC_ANSWER_POLICIES,
+			.answer_policies = {.generation = store_generation(peer->broker->store), .policies = flat, .policy_cnt = cnt}};
+		if (ring_chan_send_pages(peer->chan, &rec, &err) < 0)
+			log_msg(&peer->broker->log, LOG_ERROR, TARGET, "policies of %s/%s cannot be sent: %s", peer->info.ns, peer->info.name, err.text);
+		peer->policies_id = 0;
+	}
+	arena_unref(arena);
+}
+
+static void answer_view(struct silo_peer *peer, struct asked *asked, const struct workload *own)
+{
+	struct store_asker asker = asker_of(peer, own);
+	struct view *view;
+	struct err err = {0};
+	int r = store_view(peer->broker->store, &asker, &asked->key, &view);
+	if (r < 0) {
+		log_msg(&peer->broker->log, LOG_ERROR, TARGET, "a view cannot be made: %s", err_str(r));
+		return;
+	}
+	struct ipc_record rec = {.id = asked->id, .type = IPC_ANSWER_VIEW,
+		.answer_view = {.key = wire_key(&asked->key), .known = view->known, .generation = view->generation,
+			.workload = view->workload, .service = view->service, .endpoints = view->endpoints, .endpoint_cnt = view->endpoint_cnt}};
+	if (ring_chan_send_pages(peer->chan, &rec, &err) < 0)
+		log_msg(&peer->broker->log, LOG_ERROR, TARGET, "a view cannot be sent: %s", err.text);
+	asked->id = 0;
+	view_unref(view);
+}
+
+/* Sends what is dirty while the silo reads; the rest waits for its turn. */
+static void flush(struct io_task *task)
+{
+	struct silo_peer *peer = list_entry(task, struct silo_peer, flush);
+	/* "Not known" means plaintext to that address: nothing is said before the mesh is complete (design 2). */
+	if (!peer->chan || !peer->broker->ready.mesh_complete)
+		return;
+	if (peer->is_workload_dirty && peer->wants_workload) {
+		peer->is_workload_dirty = false;
+		answer_workload(peer);
+	}
+	if (peer->is_policies_dirty && peer->wants_policies) {
+		peer->is_policies_dirty = false;
+		answer_policies(peer);
+	}
+	struct arena *arena = arena_new(LIMIT_RECORD_ARENA);
+	const struct workload *own = arena ? own_record(peer, arena) : NULL;
+	while (peer->chan && !list_empty(&peer->dirty) && ring_chan_queued(peer->chan) < QUEUE_MAX) {
+		struct asked *asked = list_entry(peer->dirty.next, struct asked, dirty);
+		list_del(&asked->dirty);
+		answer_view(peer, asked, own);
+	}
+	arena_unref(arena);
+	if (peer->chan && !list_empty(&peer->dirty))
+		io_timer_start(peer->broker->io, &peer->retry, RETRY_MS);
+}
+
+static void retry_flush(struct timer *timer, uint64_t now)
+{
+	(void)now;
+	struct silo_peer *peer = list_entry(timer, struct silo_peer, retry);
+	io_defer(peer->broker->io, &peer->flush, IO_PHASE_LINK);
+}
+
+static void want_flush(struct silo_peer *peer)
+{
+	io_defer(peer->broker->io, &peer->flush, IO_PHASE_LINK);
+}
+
+static void mark(struct asked *asked, struct silo_peer *peer)
+{
+	if (list_empty(&asked->dirty))
+		list_add_tail(&peer->dirty, &asked->dirty);
+}
+
+/* --- asks ---------------------------------------------------------------- */
+
+static int on_ask_workload(struct silo_peer *peer, struct chan_msg *msg, struct err *err)
+{
+	(void)err;
+	peer->wants_workload = true;
+	peer->is_workload_dirty = true;
+	peer->workload_id = msg->rec.id;
+	want_flush(peer);
+	return 0;
+}
+
+static int on_ask_policies(struct silo_peer *peer, struct chan_msg *msg, struct err *err)
+{
+	(void)err;
+	peer->wants_policies = true;
+	peer->is_policies_dirty = true;
+	peer->policies_id = msg->rec.id;
+	want_flush(peer);
+	return 0;
+}
+
+static int on_ask_view(struct silo_peer *peer, struct chan_msg *msg, struct err *err)
+{
+	struct view_key key = plain_key(msg->rec.type == IPC_ASK_HOST ? &msg->rec.ask_host : &msg->rec.ask_address);
+	struct asked *asked;
+	if (key.kind == VIEW_HOST)
+		key.network = "";
+	int r = asked_get(peer, &key, &asked, err);
+	if (r < 0)
+		return r;
+	asked->id = msg->rec.id;
+	mark(asked, peer);
+	want_flush(peer);
+	return 0;
+}
+
+static int on_evict(struct silo_peer *peer, struct chan_msg *msg, struct err *err)
+{
+	uint8_t bytes[VIEW_KEY_BYTES_MAX];
+	struct view_key key = plain_key(&msg->rec.evict);
+	(void)err;
+	if (key.kind == VIEW_HOST)
+		key.network = "";
+	int len = view_key_bytes(&key, bytes, sizeof(bytes));
+	struct asked *asked = len < 0 ? NULL : map_del(&peer->asked, bytes, (size_t)len);
+	if (asked)
+		asked_free(asked);
+	return 0;
+}
+
+static void cert_close(struct silo_peer *peer)
+{
+	certs_cancel(peer->broker->certs, &peer->cert);
+	peer->cert_open = false;
+	mem_free(peer->cert_identity);
+	mem_free(peer->cert_csr);
+	peer->cert_identity = NULL;
+	peer->cert_csr = NULL;
+}
+
+static void on_signed(struct cert_ask *ask, int code, const char *const *chain, size_t chain_cnt, const char *roots, const char *text)
+{
+	struct silo_peer *peer = list_entry(ask, struct silo_peer, cert);
+	struct ipc_record rec = {.id = peer->cert_id, .type = IPC_ANSWER_CERTIFICATE};
+	struct err err = {0};
+	if (code == 0)
+		rec.answer_certificate = (struct ipc_answer_certificate){.chain = chain, .chain_cnt = chain_cnt, .roots = roots, .error = ""};
+	else
+		rec.answer_certificate = (struct ipc_answer_certificate){.roots = "", .error = text && text[0] ? text : err_str(code)};
+	if (ring_chan_send(peer->chan, &rec, -1, &err) < 0)
+		log_msg(&peer->broker->log, LOG_ERROR, TARGET, "a certificate cannot be sent: %s", err.text);
+	cert_close(peer);
+}
+
+/* The identity must be the silo's own: namespace and account as the node agent said, whatever trust domain the mesh has. */
+static bool is_own_identity(const struct silo_peer *peer, const char *text)
+{
+	struct identity identity;
+	return identity_parse(text, strlen(text), &identity) == 0 && identity.ns_len == strlen(peer->info.ns) &&
+	       memcmp(identity.ns, peer->info.ns, identity.ns_len) == 0 && identity.sa_len == strlen(peer->info.service_account) &&
+	       memcmp(identity.sa, peer->info.service_account, identity.sa_len) == 0;
+}
+
+static int on_ask_certificate(struct silo_peer *peer, struct chan_msg *msg, struct err *err)
+{
+	const struct ipc_ask_certificate *ask = &msg->rec.ask_certificate;
+	if (!is_own_identity(peer, ask->identity))
+		return err_set(err, ERR_BAD_SENDER, "asks for the certificate of %s", ask->identity);
+	if (peer->cert_open)
+		cert_close(peer);
+	peer->cert_identity = mem_strdup(ask->identity);
+	peer->cert_csr = mem_strndup((const char *)ask->csr, ask->csr_len);
+	peer->cert_id = msg->rec.id;
+	peer->cert_open = true;
+	if (!peer->cert_identity || !peer->cert_csr) {
+		cert_close(peer);
+		return err_set(err, -ENOMEM, "out of memory");
+	}
+	peer->cert = (struct cert_ask){.identity = peer->cert_identity, .csr = peer->cert_csr, .csr_len = ask->csr_len,
+		.is_urgent = ask->waiting, .done = on_signed};
+	certs_ask(peer->broker->certs, &peer->cert);
+	return 0;
+}
+
+static int on_log_pipe(struct silo_peer *peer, struct chan_msg *msg, struct err *err)
+{
+	int fd = msg->fd;
+	(void)err;
+	msg->fd = -1;
+	log_pipe_free(peer->log_pipe);
+	peer->log_pipe = NULL;
+	if (log_pipe_new(&peer->broker->logs, fd, &peer->log_pipe) < 0)
+		log_msg(&peer->broker->log, LOG_ERROR, TARGET, "no memory for the log of %s/%s", peer->info.ns, peer->info.name);
+	return 0;
+}
+
+/* --- state --------------------------------------------------------------- */
+
+static void state_end(struct silo_state_ask *ask, const struct ipc_answer_state *state)
+{
+	silo_peer_cancel_state(ask);
+	ask->page(ask, state);
+}
+
+static void state_expired(struct timer *timer, uint64_t now)
+{
+	(void)now;
+	state_end(list_entry(timer, struct silo_state_ask, timer), NULL);
+}
+
+static int on_answer_state(struct silo_peer *peer, struct chan_msg *msg, struct err *err)
+{
+	(void)err;
+	list_for_each_safe(it, &peer->state_asks)
+	{
+		struct silo_state_ask *ask = list_entry(it, struct silo_state_ask, node);
+		if (ask->id != msg->rec.id)
+			continue;
+		if (msg->rec.answer_state.last)
+			state_end(ask, &msg->rec.answer_state);
+		else
+			ask->page(ask, &msg->rec.answer_state);
+		return 0;
+	}
+	/* Late: nobody waits any more. */
+	return 0;
+}
+
+static struct silo_peer *peer_find(struct broker *broker, const char *uid)
+{
+	list_for_each(it, &broker->silos)
+	{
+		struct silo_peer *peer = list_entry(it, struct silo_peer, node);
+		if (strcmp(peer->uid, uid) == 0)
+			return peer;
+	}
+	return NULL;
+}
+
+int silo_peer_ask_state(struct broker *broker, const char *uid, uint32_t what, struct silo_state_ask *ask)
+{
+	struct silo_peer *peer = peer_find(broker, uid);
+	struct ipc_record rec = {.type = IPC_ASK_STATE, .ask_state = {.what = what}};
+	if (!peer || !peer->chan)
+		return -ENOENT;
+	if (++peer->last_state_id == 0)
+		peer->last_state_id = 1;
+	ask->id = rec.id = peer->last_state_id;
+	if (ring_chan_send(peer->chan, &rec, -1, NULL) < 0)
+		return -ENOENT;
+	ask->peer = peer;
+	list_init(&ask->node);
+	list_add_tail(&peer->state_asks, &ask->node);
+	timer_init(&ask->timer, state_expired);
+	io_timer_start(broker->io, &ask->timer, STATE_MS);
+	return 0;
+}
+
+void silo_peer_cancel_state(struct silo_state_ask *ask)
+{
+	if (!ask->peer)
+		return;
+	io_timer_stop(ask->peer->broker->io, &ask->timer);
+	list_del(&ask->node);
+	ask->peer = NULL;
+}
+
+/* --- life ---------------------------------------------------------------- */
+
+/* One handler a type; the guard let nothing else through. */
+static const struct {
+	enum ipc_type type;
+	int (*handle)(struct silo_peer *peer, struct chan_msg *msg, struct err *err);
+} HANDLERS[] = {
+	{IPC_ASK_WORKLOAD, on_ask_workload},
+	{IPC_ASK_POLICIES, on_ask_policies},
+	{IPC_ASK_ADDRESS, on_ask_view},
+	{IPC_ASK_HOST, on_ask_view},
+	{IPC_EVICT, on_evict},
+	{IPC_ASK_CERTIFICATE, on_ask_certificate},
+	{IPC_LOG_PIPE, on_log_pipe},
+	{IPC_ANSWER_STATE, on_answer_state},
+};
+
+static int on_record(void *ctx, struct chan_msg *msg, struct err *err)
+{
+	for (size_t i = 0; i < sizeof(HANDLERS) / sizeof(HANDLERS[0]); i++)
+		if (HANDLERS[i].type == msg->rec.type)
+			return HANDLERS[i].handle(ctx, msg, err);
+	return 0;
+}
+
+static void peer_free(struct silo_peer *peer)
+{
+	struct asked *asked;
+	while (!list_empty(&peer->state_asks))
+		state_end(list_entry(peer->state_asks.next, struct silo_state_ask, node), NULL);
+	if (peer->cert_open)
+		cert_close(peer);
+	while ((asked = map_pop(&peer->asked)))
+		asked_free(asked);
+	map_done(&peer->asked);
+	io_undefer(&peer->flush);
+	io_timer_stop(peer->broker->io, &peer->retry);
+	ring_chan_free(peer->chan);
+	log_pipe_free(peer->log_pipe);
+	list_del(&peer->node);
+	mem_free(peer->uid);
+	mem_free(peer->names);
+	mem_free(peer);
+}
+
+static void on_closed(void *ctx, int code, const char *text)
+{
+	struct silo_peer *peer = ctx;
+	if (code != -EPIPE && code != -ECONNRESET)
+		log_msg(&peer->broker->log, LOG_WARN, TARGET, "channel of %s/%s closed: %s", peer->info.ns, peer->info.name, text);
+	peer_free(peer);
+}
+
+static const struct ring_chan_events EVENTS = {.on_record = on_record, .on_closed = on_closed};
+
+/* Copies names into one block. */
+static int own_names(struct silo_peer *peer, const char *uid, const struct workload_info *info)
+{
+	size_t name = strlen(info->name) + 1;
+	size_t ns = strlen(info->ns) + 1;
+	size_t account = strlen(info->service_account) + 1;
+	peer->uid = mem_strdup(uid);
+	peer->names = mem_alloc(name + ns + account);
+	if (!peer->uid || !peer->names)
+		return -ENOMEM;
+	peer->info.name = memcpy(peer->names, info->name, name);
+	peer->info.ns = memcpy(peer->names + name, info->ns, ns);
+	peer->info.service_account = memcpy(peer->names + name + ns, info->service_account, account);
+	return 0;
+}
+
+int silo_peer_attach(struct broker *broker, const char *uid, const struct workload_info *info, int fd)
+{
+	struct ipc_hello hello = {.uid = ""};
+	silo_peer_remove(broker, uid);
+	struct silo_peer *peer = mem_zalloc(1, sizeof(*peer));
+	if (!peer) {
+		fd_close(&fd);
+		return -ENOMEM;
+	}
+	peer->broker = broker;
+	peer->flush.run = flush;
+	timer_init(&peer->retry, retry_flush);
+	list_init(&peer->dirty);
+	list_init(&peer->state_asks);
+	list_init(&peer->node);
+	list_add_tail(&broker->silos, &peer->node);
+	map_init(&peer->asked, SILO_PEER_KEYS_MAX, asked_key);
+	int r = own_names(peer, uid, info);
+	if (r == 0)
+		r = ring_chan_new(broker->io, fd, IPC_ROLE_BROKER, IPC_ROLE_SILO, true, &broker->scratch, &EVENTS, peer, &peer->chan);
+	if (r < 0) {
+		fd_close(&fd);
+		peer_free(peer);
+		return r;
+	}
+	ring_chan_send_hello(peer->chan, &hello, -1, NULL);
+	return 0;
+}
+
+void silo_peer_remove(struct broker *broker, const char *uid)
+{
+	struct silo_peer *peer = peer_find(broker, uid);
+	if (peer)
+		peer_free(peer);
+}
+
+void silo_peers_done(struct broker *broker)
+{
+	while (!list_empty(&broker->silos))
+		peer_free(list_entry(broker->silos.next, struct silo_peer, node));
+}
+
+/* --- changes ------------------------------------------------------------- */
+
+static bool concerns_own(const struct silo_peer *peer, const struct store_change *change)
+{
+	return strcmp(change->name, peer->info.name) == 0 && strcmp(change->ns, peer->info.ns) == 0 &&
+	       strcmp(change->service_account, peer->info.service_account) == 0;
+}
+
+static void mark_views(struct silo_peer *peer, const struct store_change *change, bool all)
+{
+	size_t cursor = 0;
+	struct asked *asked;
+	while ((asked = map_next(&peer->asked, &cursor)))
+		if (all || store_change_hits(change, &asked->key))
+			mark(asked, peer);
+}
+
+static void peer_changed(struct silo_peer *peer, const struct store_change *change)
+{
+	switch (change->subject) {
+	case STORE_OWN:
+		if (!concerns_own(peer, change))
+			return;
+		/* What it may see and what applies to it hang on its own record. */
+		peer->is_workload_dirty = true;
+		peer->is_policies_dirty = true;
+		mark_views(peer, change, true);
+		break;
+	case STORE_POLICY:
+		if (!change->is_selector && change->ns[0] && strcmp(change->ns, peer->info.ns) != 0)
+			return;
+		peer->is_policies_dirty = true;
+		break;
+	default:
+		mark_views(peer, change, false);
+		break;
+	}
+	want_flush(peer);
+}
+
+void silo_peers_changed(void *ctx, const struct store_change *change)
+{
+	struct broker *broker = ctx;
+	list_for_each(it, &broker->silos) peer_changed(list_entry(it, struct silo_peer, node), change);
+}
+
+void silo_peers_set_log(struct broker *broker, const char *filter)
+{
+	struct ipc_record rec = {.type = IPC_SET_LOG, .set_log = {.filter = filter}};
+	list_for_each(it, &broker->silos)
+	{
+		struct silo_peer *peer = list_entry(it, struct silo_peer, node);
+		if (peer->chan)
+			ring_chan_send(peer->chan, &rec, -1, NULL);
+	}
+}
