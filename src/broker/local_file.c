@@ -7,7 +7,6 @@
 #include "broker/local_file.h"
 
 #include <errno.h>
-#include <stdio.h>
 #include <string.h>
 
 #include "base/buf.h"
@@ -32,14 +31,15 @@ struct pass {
 	struct store *store;
 };
 
-/* Explains a store's refusal at the element that caused it. */
+/* Explains a store's refusal at the element that caused it. Returns rc. */
 static int refused(const struct yaml_node *item, int rc, struct err *err)
 {
-	if (rc < 0) {
-		yaml_error(item, err, "%s", err_str(rc));
-		return err ? (err->code = rc) : rc;
-	}
-	return 0;
+	if (rc == 0)
+		return 0;
+	yaml_error(item, err, "%s", err_str(rc));
+	if (err)
+		err->code = rc;
+	return rc;
 }
 
 static int on_workload(void *ctx, const struct yaml_node *item, struct err *err)
@@ -109,21 +109,20 @@ static int run(const struct local_file *file, struct store *store, struct err *e
 		sizeof(sections) / sizeof(sections[0]), &pass, err);
 }
 
-int local_file_parse(const char *name, const char *text, size_t len, struct local_file **ret_file,
-	struct err *err)
+/* Takes the text over, whatever happens, and checks it. */
+static int make(const char *name, char *text, size_t len, struct local_file **ret_file, struct err *err)
 {
 	struct local_file *file = mem_zalloc(1, sizeof(*file));
-	int rc = 0;
+	char *copy = mem_strdup(name);
 
-	if (file) {
-		file->name = mem_strdup(name);
-		file->text = mem_strndup(text, len);
-		file->len = len;
+	if (!file || !copy) {
+		mem_free(file);
+		mem_free(copy);
+		mem_free(text);
+		return err_set(err, -ENOMEM, "%s: %s", name, err_str(-ENOMEM));
 	}
-	if (!file || !file->name || !file->text)
-		rc = err_set(err, -ENOMEM, "%s: %s", name, err_str(-ENOMEM));
-	if (rc == 0)
-		rc = run(file, NULL, err);
+	*file = (struct local_file){.name = copy, .text = text, .len = len};
+	int rc = run(file, NULL, err);
 	if (rc == 0)
 		*ret_file = file;
 	else
@@ -131,18 +130,31 @@ int local_file_parse(const char *name, const char *text, size_t len, struct loca
 	return rc;
 }
 
+int local_file_parse(const char *name, const char *text, size_t len, struct local_file **ret_file,
+	struct err *err)
+{
+	char *copy = mem_strndup(text, len);
+	if (!copy)
+		return err_set(err, -ENOMEM, "%s: %s", name, err_str(-ENOMEM));
+	return make(name, copy, len, ret_file, err);
+}
+
 int local_file_load(const char *path, struct local_file **ret_file, struct err *err)
 {
 	struct buf text;
+	size_t len;
 
 	buf_init(&text, LIMIT_FILE_MESH);
 	int rc = file_read(path, &text);
-	if (rc < 0)
-		err_sys(err, rc, "%s", path);
-	else
-		rc = local_file_parse(path, text.data ? (const char *)text.data : "", text.len, ret_file, err);
-	buf_done(&text);
-	return rc;
+	if (rc < 0) {
+		buf_done(&text);
+		return err_sys(err, rc, "%s", path);
+	}
+	char *bytes = (char *)buf_take(&text, &len);
+	/* An empty file has no buffer. */
+	if (!bytes)
+		return local_file_parse(path, "", 0, ret_file, err);
+	return make(path, bytes, len, ret_file, err);
 }
 
 int local_file_apply(const struct local_file *file, struct store *store, struct err *err)

@@ -21,6 +21,9 @@ struct yaml_limits {
 	size_t depth_max; /* nesting; 32 */
 };
 
+/* Nesting is never deeper than this, whatever the limits say: parsing is recursive. */
+#define YAML_DEPTH_MAX 200
+
 /* What a node is. */
 enum yaml_kind {
 	YAML_NULL = 0, /* nothing, or plain `null` or `~` */
@@ -45,7 +48,24 @@ int yaml_parse(const char *file, const char *text, size_t len, const struct yaml
 int yaml_load(const char *path, const struct yaml_limits *limits, struct yaml_doc **ret_doc, struct err *err);
 
 /* Frees the document and all nodes. NULL is fine. */
-void yaml_free(struct yaml_doc *doc);
+void yaml_doc_free(struct yaml_doc *doc);
+
+/* One list under a top-level key, for yaml_stream. */
+struct yaml_section {
+	const char *name; /* of the key */
+	/* Takes one element, which is gone when it returns; an error ends the reading. */
+	int (*item)(void *ctx, const struct yaml_node *item, struct err *err);
+};
+
+/*
+ * Reads a document whose top is a map of lists, all optional, element by
+ * element, so that memory does not grow with their number: limits->node_max
+ * counts for one element. An unknown key is an error; lists come in the order
+ * of the text. Anchors are known within one element only. Errors as
+ * yaml_parse, and whatever an item function returns.
+ */
+int yaml_stream(const char *file, const char *text, size_t len, const struct yaml_limits *limits,
+	const struct yaml_section *sections, size_t section_cnt, void *ctx, struct err *err);
 
 /* The top node; YAML_NULL for an empty document. Never NULL. */
 const struct yaml_node *yaml_root(const struct yaml_doc *doc);
