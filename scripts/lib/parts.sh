@@ -86,12 +86,12 @@ part_source() {
 		version=${packaging##*/}
 		version=${version#*_}
 		version=${version%.debian.tar.*}
-		origin='trixie, with Debian'\''s patches'
+		origin="trixie, with Debian's patches${sha256:+; ${2:-} of sid was not to be had}"
 		packaging_keys "$packaging" "$keys"
 		signed=$(upstream_signed "$orig" "$keys" "$signer")
 		sources_unpack "$dir" "$orig" "$packaging"
 	fi
-	printf '%s %s (%s; upstream'\''s signature: %s)\n' "$name" "$version" "$origin" "$signed" >"$deps/tmp/$name.version"
+	printf '%s %s (%s; upstream: %s)\n' "$name" "$version" "$origin" "$signed" >"$deps/tmp/$name.version"
 }
 
 # part_finish NAME STAGE: what no static build needs is dropped; pkg-config files find the prefix by their own place.

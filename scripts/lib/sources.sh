@@ -41,12 +41,12 @@ private_apt() {
 	APT_CONFIG=$deps/apt/apt.conf "$tool" -q "$@"
 }
 
-# private_sources URL: writes the private root's sources.
+# private_sources URL: writes the private root's sources. What is taken from sid is known by its checksum, so a
+# mirror that froze sid, whose index is valid for a week only, does no harm.
 private_sources() {
-	local suite
-	for suite in trixie sid; do
-		printf 'deb-src [signed-by=%s] %s %s main\n' "$keyring" "$1" "$suite"
-	done >"$deps/apt/sources.list"
+	printf 'deb-src [%s] %s %s main\n' \
+		"signed-by=$keyring" "$1" trixie \
+		"signed-by=$keyring check-valid-until=no" "$1" sid >"$deps/apt/sources.list"
 }
 
 # sources_refresh: makes the private root and fetches its indices, from the public mirror if the machine's
