@@ -19,9 +19,16 @@
 	":ECDHE-ECDSA-AES256-GCM-SHA384:ECDHE-ECDSA-AES128-GCM-SHA256"                                                \
 	":ECDHE-RSA-AES256-GCM-SHA384:ECDHE-RSA-AES128-GCM-SHA256"
 
+static WOLFSSL_METHOD *method(bool is_server, const struct tls_policy *policy)
+{
+	if (policy->tls12)
+		return is_server ? wolfTLS_server_method() : wolfTLS_client_method();
+	return is_server ? wolfTLSv1_3_server_method() : wolfTLSv1_3_client_method();
+}
+
 static int set_protocol(WOLFSSL_CTX *ctx, const struct tls_policy *policy)
 {
-	if (wolfSSL_CTX_SetMinVersion(ctx, policy->tls12 ? WOLFSSL_TLSV1_2 : WOLFSSL_TLSV1_3) != WOLFSSL_SUCCESS)
+	if (policy->tls12 && wolfSSL_CTX_SetMinVersion(ctx, WOLFSSL_TLSV1_2) != WOLFSSL_SUCCESS)
 		return -EINVAL;
 	if (wolfSSL_CTX_set_cipher_list(ctx, policy->tls12 ? SUITES_13 SUITES_12 : SUITES_13) != WOLFSSL_SUCCESS)
 		return -EINVAL;
@@ -77,7 +84,7 @@ static void set_roots(WOLFSSL_CTX *ctx, const struct tls_certs *roots)
 int ctx_new(bool is_server, const struct tls_policy *policy, const struct tls_certs *chain,
 	const struct tls_certs *roots, WOLFSSL_CTX **ret_ctx, struct err *err)
 {
-	WOLFSSL_CTX *ctx = wolfSSL_CTX_new(is_server ? wolfTLS_server_method() : wolfTLS_client_method());
+	WOLFSSL_CTX *ctx = wolfSSL_CTX_new(method(is_server, policy));
 	if (!ctx)
 		return err_set(err, -ENOMEM, "out of memory for a TLS context");
 	int ret = set_protocol(ctx, policy);
@@ -86,7 +93,7 @@ int ctx_new(bool is_server, const struct tls_policy *policy, const struct tls_ce
 	if (ret == 0 && chain)
 		ret = set_chain(ctx, chain);
 	/* One generator for all sessions instead of one each; right only in the process that makes it. */
-	if (ret == 0 && wolfSSL_CTX_new_rng(ctx) != 0)
+	if (ret == 0 && wolfSSL_CTX_new_rng(ctx) != WOLFSSL_SUCCESS)
 		ret = -ENOMEM;
 	if (ret != 0) {
 		wolfSSL_CTX_free(ctx);

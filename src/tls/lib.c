@@ -70,6 +70,7 @@ static const char *known_text(int lib_error)
 		return "peer is incompatible: no common cipher suite";
 	case DECRYPT_ERROR:
 	case VERIFY_MAC_ERROR:
+	case AES_GCM_AUTH_E:
 		return "cannot decrypt peer's message";
 	default:
 		return NULL;

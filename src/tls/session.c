@@ -283,6 +283,12 @@ size_t tls_feed_left(const struct tls_session *s)
 	return s->in_len;
 }
 
+void tls_feed_drop(struct tls_session *s)
+{
+	s->in = NULL;
+	s->in_len = 0;
+}
+
 bool tls_is_readable(const struct tls_session *s)
 {
 	return s->in_len > 0 || (s->is_established && wolfSSL_pending(s->ssl) > 0);

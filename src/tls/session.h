@@ -80,6 +80,12 @@ void tls_feed(struct tls_session *s, const void *bytes, size_t len);
 /* Bytes of the last feed that were not taken yet; they are its end. */
 size_t tls_feed_left(const struct tls_session *s);
 
+/*
+ * Takes back what is left of the last feed: the session forgets it, the caller
+ * may lend it again. For input whose memory must go now.
+ */
+void tls_feed_drop(struct tls_session *s);
+
 /* True while tls_read has something to work on: lent bytes, or the rest of a record that its last caller had no room for. */
 bool tls_is_readable(const struct tls_session *s);
 
