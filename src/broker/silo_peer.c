@@ -11,6 +11,7 @@
 #include "broker/broker.h"
 #include "broker/certs.h"
 #include "ipc/ring_chan.h"
+#include "mesh/identity.h"
 
 static const char TARGET[] = "culvert::broker::silo";
 

@@ -7,6 +7,8 @@
 #ifndef CULVERT_BROKER_SILO_PEER_H
 #define CULVERT_BROKER_SILO_PEER_H
 
+#include "base/list.h"
+#include "base/wheel.h"
 #include "mesh/store.h"
 #include "pb/ipc.h"
 

@@ -10,6 +10,7 @@
 #include "base/arena.h"
 #include "conn/dial.h"
 #include "conn/pump.h"
+#include "mesh/route.h"
 #include "silo/access.h"
 #include "silo/context.h"
 #include "silo/track.h"

@@ -42,9 +42,7 @@ static const struct cache_ops CACHE_OPS = {.ask = ask_view, .evict = evict_view}
 static void policies_changed(struct fetch_watch *watch, void *value)
 {
 	(void)value;
-	struct fetch *policies = list_entry(watch->node.prev, struct fetch, watchers);
-	struct workload_context *context = list_entry(policies, struct workload_context, policies);
-	track_recheck(list_entry(context, struct silo, context));
+	track_recheck(list_entry(watch, struct silo, policies_watch));
 }
 
 /* Everything that needs files or set-up calls comes before the sandbox. */
@@ -104,12 +102,11 @@ static void dispose(struct silo *silo)
 static int serve(struct silo *silo, struct err *err)
 {
 	struct sandbox_state state;
-	struct fetch_watch watch;
 	int r = sandbox_enter(&state, err);
 	if (r < 0)
 		return r;
 	init_parts(silo);
-	fetch_watch_add(&silo->context.policies, &watch, policies_changed);
+	fetch_watch_add(&silo->context.policies, &silo->policies_watch, policies_changed);
 	r = warden_link_new(silo, BIRTH_FD, &silo->warden);
 	if (r < 0)
 		return err_sys(err, r, "channel to the warden");

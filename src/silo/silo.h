@@ -89,6 +89,8 @@ struct silo {
 	struct list outbounds;           /* struct outbound, for the dump */
 	struct list deliveries;          /* struct delivery, for the dump */
 
+	struct fetch_watch policies_watch; /* re-evaluates connections */
+
 	enum silo_phase phase;
 	struct timer drain_timer;        /* the deadline of a graceful drain */
 	bool drain_forced;               /* connections were cut at the deadline */
