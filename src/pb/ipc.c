@@ -238,5 +238,5 @@ bool ipc_key_eq(const struct ipc_key *a, const struct ipc_key *b)
 		return false;
 	if (a->is_host)
 		return str_eq(a->ns, b->ns) && str_eq(a->host, b->host);
-	return ip_eq(&a->addr.ip, &b->addr.ip) && str_eq(a->addr.network, b->addr.network);
+	return a->unfiltered == b->unfiltered && ip_eq(&a->addr.ip, &b->addr.ip) && str_eq(a->addr.network, b->addr.network);
 }

@@ -210,6 +210,7 @@ struct ipc_key {
 	struct net_addr addr; /* address asked for; network "" and family 0 when is_host */
 	const char *ns;       /* namespace the host name was asked in */
 	const char *host;     /* host name */
+	bool unfiltered;      /* address: visibility of services is not applied (reference dataplane.md 8.3) */
 };
 
 /* One page of a view. Pages of one answer share key and generation, page counts from 0. */

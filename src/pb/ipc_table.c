@@ -346,6 +346,7 @@ static const struct codec_field key_fields[] = {
 	F_MSG(struct ipc_key, culvert_ipc_Key, addr, &net_addr),
 	F_STR(struct ipc_key, culvert_ipc_Key, ns),
 	F_STR(struct ipc_key, culvert_ipc_Key, host),
+	F_VAL(struct ipc_key, culvert_ipc_Key, unfiltered, CODEC_BOOL),
 };
 static const char *check_key(const void *obj)
 {
