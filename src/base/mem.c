@@ -22,9 +22,10 @@ void *mem_alloc(size_t len)
 
 void *mem_zalloc(size_t cnt, size_t size)
 {
-	if (fails(size))
+	size_t len;
+	if (__builtin_mul_overflow(cnt, size, &len) || fails(len))
 		return NULL;
-	return cnt && size ? calloc(cnt, size) : calloc(1, 1);
+	return calloc(1, len ? len : 1);
 }
 
 void *mem_realloc(void *p, size_t len)
