@@ -1,0 +1,105 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/* Socket options in the order that the kernel wants them: all of them before bind. */
+#include "warden/listen.h"
+
+#include <errno.h>
+#include <netinet/in.h>
+#include <string.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+#include "base/fd.h"
+
+/* Connections that wait for accept (dataplane.md 2.2). */
+#define BACKLOG 128
+
+static struct addr wildcard(const struct settings *settings, uint16_t port)
+{
+	return (struct addr){.ip = {.family = settings->ipv6_enabled ? 6 : 4}, .port = port};
+}
+
+size_t listen_table(const struct settings *settings, struct listen_spec specs[LISTEN_MAX])
+{
+	size_t cnt = 0;
+	if (!settings->enable_proxy)
+		return 0;
+	specs[cnt++] = (struct listen_spec){IPC_FD_INBOUND_HBONE, wildcard(settings, 15008), SOCK_STREAM};
+	specs[cnt++] = (struct listen_spec){IPC_FD_INBOUND_PLAINTEXT, wildcard(settings, 15006), SOCK_STREAM};
+	specs[cnt++] = (struct listen_spec){IPC_FD_OUTBOUND, wildcard(settings, 15001), SOCK_STREAM};
+	return cnt;
+}
+
+/* Names of the kinds that bind and setsockopt really give; the text is for people, the agent only tests that it is there. */
+static const char *kind_name(int code)
+{
+	switch (-code) {
+	case EADDRINUSE:
+		return "AddrInUse";
+	case EADDRNOTAVAIL:
+		return "AddrNotAvailable";
+	case EACCES:
+	case EPERM:
+		return "PermissionDenied";
+	case EINVAL:
+		return "InvalidInput";
+	default:
+		return "Uncategorized";
+	}
+}
+
+static int fail(const struct listen_spec *spec, int code, struct err *err)
+{
+	char text[ADDR_STR_MAX];
+	return err_set(err, code, "Bind(%s, Os { code: %d, kind: %s, message: \"%s\" })", addr_format(&spec->addr, text), -code, kind_name(code),
+		err_str(code));
+}
+
+static int set_int(int fd, int level, int name, int value)
+{
+	return setsockopt(fd, level, name, &value, sizeof(value)) < 0 ? -errno : 0;
+}
+
+/* IP_TRANSPARENT (the IPv4-level option also on dual-stack sockets, as upstream) lets the inbound side speak with the client's address. */
+static int set_transparent(const struct settings *settings, int fd)
+{
+	if (settings->enable_orig_src_set && !settings->enable_orig_src)
+		return 0;
+	int rc = set_int(fd, SOL_IP, IP_TRANSPARENT, 1);
+	return settings->enable_orig_src_set ? rc : 0;
+}
+
+static int set_options(const struct settings *settings, const struct listen_spec *spec, int fd)
+{
+	int rc = 0;
+	bool is_marked = !settings->dedicated && settings->packet_mark != 0;
+	bool is_shared_port = !settings->dedicated && settings->inpod_port_reuse;
+	if (spec->addr.ip.family == 6)
+		rc = set_int(fd, SOL_IPV6, IPV6_V6ONLY, 0);
+	if (rc == 0 && is_marked)
+		rc = set_int(fd, SOL_SOCKET, SO_MARK, (int)settings->packet_mark);
+	if (rc == 0)
+		rc = set_int(fd, SOL_SOCKET, is_shared_port ? SO_REUSEPORT : SO_REUSEADDR, 1);
+	if (rc == 0 && spec->type == SOCK_STREAM)
+		rc = set_transparent(settings, fd);
+	return rc;
+}
+
+int listen_open(const struct settings *settings, const struct listen_spec *spec, int *ret_fd, struct err *err)
+{
+	struct sockaddr_storage sa;
+	socklen_t len = addr_to_sockaddr(&spec->addr, &sa);
+	int fd = socket(sa.ss_family, spec->type | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
+	if (fd < 0)
+		return fail(spec, -errno, err);
+	int rc = set_options(settings, spec, fd);
+	if (rc == 0 && bind(fd, (struct sockaddr *)&sa, len) < 0)
+		rc = -errno;
+	if (rc == 0 && spec->type == SOCK_STREAM && listen(fd, BACKLOG) < 0)
+		rc = -errno;
+	if (rc < 0) {
+		fd_close(&fd);
+		return fail(spec, rc, err);
+	}
+	*ret_fd = fd;
+	return 0;
+}
