@@ -26,7 +26,7 @@ struct web_conn {
 	struct web *web;
 	struct stream *stream;
 	struct http_server http;
-	struct timer head;         /* runs while a head is awaited */
+	struct timer head;         /* runs while a head is awaited, and while the client has not closed after our end */
 	struct web_wait *wait;     /* a reply under way, or NULL */
 	bool is_closing;           /* our end has been sent */
 	bool is_serving;           /* inside of serve_all() */
@@ -56,11 +56,14 @@ static void push(struct web_conn *conn)
 		stream_write(conn->stream, &conn->http.out);
 	if (http_server_is_closed(&conn->http) && !conn->is_closing) {
 		conn->is_closing = true;
+		/* Closing over unread bytes would reset the connection and take the reply along: the client closes first, or the timer. */
 		stream_shutdown(conn->stream);
+		io_timer_stop(conn->web->io, &conn->head);
 	}
-	if (http_server_idle(&conn->http) && !timer_is_set(&conn->head))
+	bool is_waiting = http_server_is_waiting(&conn->http) || conn->is_closing;
+	if (is_waiting && !timer_is_set(&conn->head))
 		io_timer_start(conn->web->io, &conn->head, WEB_HEAD_MS);
-	else if (!http_server_idle(&conn->http) && !conn->is_closing)
+	else if (!is_waiting)
 		io_timer_stop(conn->web->io, &conn->head);
 }
 
@@ -116,7 +119,7 @@ static void on_data(void *ctx, struct chain *data)
 {
 	struct web_conn *conn = ctx;
 	struct chunk *chunk;
-	while ((chunk = chain_take(data))) {
+	while (!conn->is_closing && (chunk = chain_take(data))) {
 		/* A client that sends on without waiting for replies gets no more room than one request needs. */
 		int r = http_server_wants_input(&conn->http) && chunk->len <= HTTP_FEED_MAX
 				? http_server_feed(&conn->http, chunk_bytes(chunk), chunk->len)
@@ -133,13 +136,12 @@ static void on_data(void *ctx, struct chain *data)
 static void on_eof(void *ctx)
 {
 	struct web_conn *conn = ctx;
+	if (conn->is_closing) {
+		conn_free(conn);
+		return;
+	}
 	http_server_eof(&conn->http);
 	serve_all(conn);
-}
-
-static void on_finished(void *ctx)
-{
-	conn_free(ctx);
 }
 
 static void on_error(void *ctx, int code, const char *text)
@@ -152,7 +154,6 @@ static void on_error(void *ctx, int code, const char *text)
 static const struct stream_events STREAM_EVENTS = {
 	.on_data = on_data,
 	.on_eof = on_eof,
-	.on_finished = on_finished,
 	.on_error = on_error,
 };
 
