@@ -23,8 +23,8 @@
 
 /* ZDS: bytes of one packet; upstream's receive buffer is as large. */
 #define LIMIT_ZDS_PACKET 1024
-/* ZDS: bytes of a uid; pod uids have 36, opaque ones of other agents may be longer. */
-#define LIMIT_ZDS_UID 256
+/* ZDS: bytes of a uid; pod uids have 36, opaque ones of other agents may fill a packet. */
+#define LIMIT_ZDS_UID 1018
 /* ZDS: pods of one node; Kubernetes goes to 110 by default and is known to run with 500. */
 #define LIMIT_PODS 4096
 
