@@ -98,14 +98,12 @@ static int on_begin_frame(nghttp2_session *ng, const nghttp2_frame_hd *hd, void 
 		if (hd->length == 0 && !(hd->flags & NGHTTP2_FLAG_END_STREAM))
 			count_idle_frame(session);
 		break;
-	case NGHTTP2_HEADERS:
-	case NGHTTP2_CONTINUATION:
-	case NGHTTP2_RST_STREAM:
-	case NGHTTP2_WINDOW_UPDATE:
-	case NGHTTP2_GOAWAY:
+	case NGHTTP2_PING:
+	case NGHTTP2_PRIORITY:
+	case NGHTTP2_SETTINGS:
+		count_idle_frame(session);
 		break;
 	default:
-		count_idle_frame(session);
 		break;
 	}
 	return 0;

@@ -114,7 +114,7 @@ struct h2_config {
 	 */
 	uint32_t reset_burst; /* 1,000 */
 	uint32_t reset_rate;  /* 200 a second */
-	/* The same for frames that carry nothing: PING, SETTINGS, PRIORITY, empty DATA, unknown types. */
+	/* The same for frames that carry nothing: PING, SETTINGS, PRIORITY, empty DATA. */
 	uint32_t idle_frame_burst; /* 2,000 */
 	uint32_t idle_frame_rate;  /* 1,000 a second */
 	/*
