@@ -16,11 +16,12 @@
 /* Ceiling of open asks that any table may be given: fits the id layout. */
 #define ASK_TABLE_MAX 4096
 
-/* One open ask, embedded in its owner. Fields above the line are set by ask_start. */
+/* One open ask, embedded in its owner. Zero it and set done; the rest is set by ask_start. */
 struct ask {
 	uint32_t id;          /* to be put into the record; 0 = not open */
 	enum ipc_type answer; /* the type that answers it */
 	uint64_t deadline_ms; /* on the caller's clock; 0 = none */
+	bool is_failing;      /* private: ask_fail_all is about to close it */
 	/*
 	 * Called with each answering record (rc 0, is_last says whether more pages
 	 * follow), or once with rc < 0 and rec NULL: ERR_TIMEOUT_FETCH, ERR_UNSUPPORTED,

@@ -22,8 +22,8 @@
 /* Most records waiting in a channel's queue: a reader that is this late is taken for dead. */
 #define CHAN_QUEUE_MAX LIMIT_IPC_QUEUE
 
-/* Most bytes waiting in the same queue. */
-#define CHAN_QUEUE_BYTES_MAX (1u << 20)
+/* Most bytes waiting in the same queue: as much as a receiver would gather of one answer (gather.h). */
+#define CHAN_QUEUE_BYTES_MAX (4u << 20)
 
 /* Working memory for one packet, one per process: channels share it, as nothing stays in it between calls. */
 struct chan_scratch {
@@ -39,6 +39,7 @@ struct chan {
 	size_t queue_cnt;
 	size_t queue_bytes;
 	uint32_t proto;                /* agreed protocol version, 0 before Hello */
+	bool hello_sent;               /* ours is out or queued: nothing goes before it, no second one after */
 	uint64_t features;             /* the peer's features, 0 before Hello */
 };
 

@@ -2,7 +2,8 @@
 /*
  * Puts the pages of a view or of a policy set together again. Pages of one
  * answer share key and generation and come in order; a newer generation starts
- * over, an older one is ignored. Bounded: what does not fit is refused and the
+ * over, an older one is ignored while it is being gathered (a new channel counts
+ * anew: call gather_done then). Bounded: what does not fit is refused and the
  * owner asks again. Knows no socket.
  */
 #ifndef CULVERT_IPC_GATHER_H
@@ -24,13 +25,13 @@
 
 /* The assembler of one key (or of the policies). Zero it to begin; fields are private. */
 struct gather {
-	struct arena *arena;      /* what has come so far; NULL = nothing */
-	enum ipc_type type;
-	uint64_t generation;
-	uint32_t next_page;
-	struct ipc_record whole;  /* the answer as it grows, in arena */
+	struct arena *arena;       /* what has come so far; NULL = nothing */
+	enum ipc_type type;        /* IPC_ANSWER_VIEW or IPC_ANSWER_POLICIES */
+	uint64_t generation;       /* of the pages so far */
+	uint32_t next_page;        /* number of the page to come */
+	struct ipc_record whole;   /* the answer as it grows, in arena */
 	struct gather_part *parts; /* item arrays of the pages, newest first, in arena */
-	size_t item_cnt;
+	size_t item_cnt;           /* in all parts */
 };
 
 /*
