@@ -300,7 +300,7 @@ static int on_ask_policies(struct silo_peer *peer, struct chan_msg *msg, struct 
 static int on_ask_view(struct silo_peer *peer, struct chan_msg *msg, struct err *err)
 {
 	struct view_key key = plain_key(msg->rec.type == IPC_ASK_HOST ? &msg->rec.ask_host : &msg->rec.ask_address);
-	struct asked *asked;
+	struct asked *asked = NULL;
 	if (key.kind == VIEW_HOST)
 		key.network = "";
 	int r = asked_get(peer, &key, &asked, err);

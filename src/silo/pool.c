@@ -13,8 +13,8 @@
 
 /* Longest key: address, uid and a service's identities; a service above it cannot be pooled and is refused. */
 #define KEY_MAX 65536
-/* Words of a failure. */
-#define TEXT_MAX 512
+/* Words of a failure: a prefix and an error's text. */
+#define TEXT_MAX (ERR_TEXT_MAX + 64)
 
 /* Tunnels of one key. */
 struct pool_group {
