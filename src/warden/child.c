@@ -104,7 +104,7 @@ static void exec_role(const struct child_plan *plan, enum child_role role, pid_t
 	char *argv[ARGS_MAX + 3];
 	size_t cnt = 0;
 	snprintf(number, sizeof(number), "%d", (int)first_pid);
-	argv[cnt++] = role == CHILD_WARDEN ? CHILD_WARDEN_NAME : "culvert-broker";
+	argv[cnt++] = (char *)(uintptr_t)(role == CHILD_WARDEN ? CHILD_WARDEN_NAME : "culvert-broker");
 	if (role == CHILD_WARDEN)
 		argv[cnt++] = number;
 	for (size_t i = 0; plan->args[i] && i < ARGS_MAX; i++)
