@@ -13,12 +13,16 @@ import shutil
 import signal
 import socket
 import subprocess
+import sys
 import tempfile
 import time
 from dataclasses import dataclass, field
 from pathlib import Path
 
 BUILD = Path(os.environ.get("CULVERT_BUILD", Path(__file__).resolve().parents[3] / "build"))
+
+# Start the daemon as the stock chart does (see chart.py).
+CHART = os.environ.get("CULVERT_TEST_CHART") == "1"
 
 # How long a condition may take before the test gives up; generous, because
 # sanitizer builds on two cores are slow.
@@ -129,6 +133,7 @@ class Lab:
         self.logs: dict[int, Path] = {}
         self.mesh = {"workloads": [], "services": [], "policies": []}
         self.agent: subprocess.Popen | None = None
+        self.extra_netns: list[str] = []
         run("ip", "netns", "add", self.node)
         try:
             self._node_up()
@@ -255,6 +260,8 @@ class Lab:
         if not self.mesh_path.exists():
             self.write_mesh()
         log = self.tmp / f"culvertd-{len(self.daemons)}.log"
+        if CHART:
+            wrap = [*wrap, sys.executable, Path(__file__).with_name("chart.py"), "--writable", self.run_dir, "--"]
         with open(log, "w") as out:
             proc = subprocess.Popen(
                 ["ip", "netns", "exec", self.node, *map(str, wrap), str(exe("culvertd")), *args],
@@ -340,11 +347,25 @@ class Lab:
                 continue
         return found
 
+    def start_second_daemon(self):
+        """A second daemon beside the first, in a namespace of its own (its ports are its pod's), same node agent."""
+        second = f"{self.prefix}-two"
+        run("ip", "netns", "add", second)
+        run("ip", "netns", "exec", second, "ip", "link", "set", "lo", "up")
+        self.extra_netns.append(second)
+        first, self.node = self.node, second
+        try:
+            return self.start_daemon()
+        finally:
+            self.node = first
+
+    def silos_of(self, proc):
+        return [pid for pid, (comm, _) in self.tree(proc).items() if comm == "culvert-silo"]
+
     def pid_of(self, role, proc=None):
         """Pid of the daemon's warden, broker, or the silo of a pod (role = Pod)."""
         if isinstance(role, Pod):
-            pods = {p["uid"]: p for p in self.pods_json()}
-            return pods[role.uid]["pid"]
+            return self.silo_of(role)
         for pid, (comm, cmdline) in self.tree(proc).items():
             if role in comm or role in cmdline:
                 if role == "warden" and "warden" not in cmdline:
@@ -353,7 +374,17 @@ class Lab:
         raise AssertionError(f"no process for {role}: {self.tree(proc)}")
 
     def silo_pids(self):
-        return [p["pid"] for p in self.pods_json() if p.get("pid")]
+        return [self.pid_of(pod) for pod in self.pods.values() if any(p["uid"] == pod.uid for p in self.pods_json())]
+
+    def silo_of(self, pod):
+        """Pid of a pod's silo: the one culvert-silo process in its network namespace."""
+        for pid in run("ip", "netns", "pids", pod.netns).stdout.split():
+            try:
+                if Path(f"/proc/{pid}/comm").read_text().strip() == "culvert-silo":
+                    return int(pid)
+            except FileNotFoundError:
+                continue
+        return None
 
     # --- clean-up --------------------------------------------------------
 
@@ -397,7 +428,8 @@ class Lab:
                 pass
         for pod in self.pods.values():
             run("ip", "netns", "del", pod.netns, check=False)
-        run("ip", "netns", "del", self.node, check=False)
+        for netns in (self.node, *self.extra_netns):
+            run("ip", "netns", "del", netns, check=False)
         shutil.rmtree(self.run_dir, ignore_errors=True)
 
     def __enter__(self):
