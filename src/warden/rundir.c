@@ -216,9 +216,19 @@ void rundir_done(struct rundir *run)
 	fd_close(&run->lock_fd);
 }
 
+static void note_socket(void *ctx, int dir_fd, const char *file)
+{
+	bool *has_socket = ctx;
+	*has_socket |= rundir_is_socket_name(file);
+}
+
 void rundir_remove(struct rundir *run)
 {
 	char path[PATH_MAX + RUNDIR_INSTANCE_MAX + 1];
+	bool has_socket = false;
+	/* Silos that were left on purpose, or after a failure, are for the next instance. */
+	if (walk(run->fd, note_socket, &has_socket) < 0 || has_socket)
+		return;
 	snprintf(path, sizeof(path), "%s/%s", run->base, run->instance);
 	(void)walk(run->fd, remove_file, NULL);
 	(void)rmdir(path);

@@ -51,7 +51,7 @@ int rundir_open(struct rundir *run, const struct settings *settings, struct err 
 /* Closes the descriptors, which frees the lock. */
 void rundir_done(struct rundir *run);
 
-/* First process, after a drain: removes the folder and everything in it. */
+/* First process, at the end: removes the folder and everything in it, unless silos are left behind in it. */
 void rundir_remove(struct rundir *run);
 
 /* Prints the file name of a ZDS uid into dst of RUNDIR_NAME_MAX bytes: the uid if it matches [A-Za-z0-9-]{1,64}, else "_" and its hash. */

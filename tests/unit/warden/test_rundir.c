@@ -130,10 +130,14 @@ static void test_succession(void **state)
 	assert_int_equal(rundir_connect(next.fd, "silo-a.sock", &fd), 0);
 	close(fd);
 	close(listener);
-	rundir_remove(&alive);
-	rundir_done(&alive);
 	rundir_remove(&next);
+	assert_true(exists(&next, "silo-a.sock"));
+	assert_int_equal(unlinkat(next.fd, "silo-a.sock", 0), 0);
+	rundir_remove(&next);
+	snprintf(path, sizeof(path), "%s/%s", base, next.instance);
+	assert_false(file_exists(path));
 	rundir_done(&next);
+	rundir_done(&alive);
 }
 
 /* Two dead instances with a silo of the same pod each: none is lost. */
@@ -150,7 +154,6 @@ static void test_twins(void **state)
 	assert_int_equal(rundir_create(&next, &settings, false, NULL), 0);
 	assert_true(exists(&next, "silo-a.sock"));
 	assert_true(exists(&next, "silo-a~2.sock"));
-	rundir_remove(&next);
 	rundir_done(&next);
 }
 
