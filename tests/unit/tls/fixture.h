@@ -17,6 +17,18 @@
 #include "tls/session.h"
 #include "tls/x509.h"
 
+/* Set when the address sanitizer stands in for the allocator and for mlock. */
+#if defined(__SANITIZE_ADDRESS__)
+#define HAS_ASAN 1
+#elif defined(__has_feature)
+#if __has_feature(address_sanitizer)
+#define HAS_ASAN 1
+#endif
+#endif
+#ifndef HAS_ASAN
+#define HAS_ASAN 0
+#endif
+
 /* An authority: a root, or an intermediate under one. */
 struct authority {
 	struct tls_key *key;        /* owned */
