@@ -21,37 +21,38 @@
 /* Largest DER private key that is read; P-256 in PKCS#8 is below 150 bytes. */
 #define KEY_DER_MAX 512u
 
-/* Fills a page (or the start of it) that is mapped for it alone. */
 struct tls_key {
-	unsigned refs;                  /* references */
-	bool is_locked;                 /* mlock succeeded */
-	size_t map_len;                 /* bytes of the mapping */
-	WC_RNG *rng;                    /* generator for nonces; made in the process that uses it */
-	uint8_t point[KEY_POINT_LEN];   /* public half */
-	uint8_t scalar[KEY_SCALAR_LEN]; /* private half */
+	unsigned refs;                /* references */
+	bool is_locked;               /* mlock succeeded */
+	WC_RNG *rng;                  /* generator for nonces; made in the process that uses it */
+	uint8_t point[KEY_POINT_LEN]; /* public half */
+	uint8_t *scalar;              /* private half, KEY_SCALAR_LEN bytes at the start of a page of its own */
+	size_t map_len;               /* bytes of that mapping */
 };
 
-static struct tls_key *key_map(void)
+static int key_map(struct tls_key *key)
 {
 	size_t len = (size_t)sysconf(_SC_PAGESIZE);
-	struct tls_key *key = mmap(NULL, len, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
-	if (key == MAP_FAILED)
-		return NULL;
-	key->refs = 1;
+	void *page = mmap(NULL, len, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+	if (page == MAP_FAILED)
+		return -ENOMEM;
+	key->scalar = page;
 	key->map_len = len;
 	/* Best effort: the chart's 8 MB of locked memory may be used up, and old kernels lack the advice. */
-	key->is_locked = mlock(key, len) == 0;
-	madvise(key, len, MADV_DONTDUMP);
-	madvise(key, len, MADV_WIPEONFORK);
-	return key;
+	key->is_locked = mlock(page, len) == 0;
+	madvise(page, len, MADV_DONTDUMP);
+	madvise(page, len, MADV_WIPEONFORK);
+	return 0;
 }
 
 static struct tls_key *key_alloc(struct err *err)
 {
-	struct tls_key *key = tls_lib_init() == 0 ? key_map() : NULL;
-	if (key)
+	struct tls_key *key = tls_lib_init() == 0 ? mem_zalloc(1, sizeof(*key)) : NULL;
+	if (key) {
+		key->refs = 1;
 		key->rng = wc_rng_new(NULL, 0, NULL);
-	if (!key || !key->rng) {
+	}
+	if (!key || !key->rng || key_map(key) != 0) {
 		err_set(err, -ENOMEM, "out of memory for a private key");
 		tls_key_unref(key);
 		return NULL;
@@ -70,9 +71,16 @@ void tls_key_unref(struct tls_key *key)
 	if (!key || --key->refs > 0)
 		return;
 	wc_rng_free(key->rng);
-	size_t len = key->map_len;
-	mem_wipe(key, sizeof(*key));
-	munmap(key, len);
+	if (key->scalar) {
+		mem_wipe(key->scalar, KEY_SCALAR_LEN);
+		munmap(key->scalar, key->map_len);
+	}
+	mem_free(key);
+}
+
+const void *tls_key_page(const struct tls_key *key)
+{
+	return key->scalar;
 }
 
 bool tls_key_is_locked(const struct tls_key *key)

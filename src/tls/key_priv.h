@@ -45,6 +45,9 @@ void der_ecdsa_sha256(struct der *d);
 /* Appends the key as "EC PRIVATE KEY" (RFC 5915). The caller wipes the buffer. 0, -EMSGSIZE, -ENOMEM. */
 int tls_key_pem(const struct tls_key *key, struct buf *out);
 
+/* Where the private half lies, for tests of how the page is guarded. */
+const void *tls_key_page(const struct tls_key *key);
+
 /* Random bytes from the key's own generator. 0 or -EIO. */
 int tls_key_random(struct tls_key *key, uint8_t *p, size_t len);
 
