@@ -278,13 +278,13 @@ static size_t indexed_cnt(const struct pw *pw)
 	return pw->is_host_network ? 0 : pw->ip_cnt;
 }
 
-/* Drops the identity node of an unlinked workload when it was the last. */
+/* Lets go of the identity node of an unlinked workload; the last one frees it. */
 static void settle_ident(struct store *store, struct pw *pw)
 {
 	struct ident_node *node = pw->ident;
 
 	pw->ident = NULL;
-	if (!node || !list_empty(&node->workloads))
+	if (!node || --node->cnt > 0)
 		return;
 	map_del(&store->idents, node->key, node->key_len);
 	mem_free(node);
@@ -302,10 +302,12 @@ static int link_workload(struct store *store, struct pw *pw)
 	}
 	if (is_local(store, pw)) {
 		pw->ident = ident_get(store, pw_text(store, pw, PW_NS), pw_text(store, pw, PW_SERVICE_ACCOUNT));
-		if (!pw->ident)
-			rc = -ENOMEM;
-		else
+		if (pw->ident) {
+			pw->ident->cnt++;
 			list_add(&pw->ident->workloads, &pw->in_ident);
+		} else {
+			rc = -ENOMEM;
+		}
 	}
 	while (rc == 0 && done < indexed_cnt(pw)) {
 		rc = multi_link(&store->addresses, &pw->addrs[done].multi);

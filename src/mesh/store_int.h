@@ -92,7 +92,8 @@ struct pw {
 
 /* Workloads of our node with one namespace and service account. */
 struct ident_node {
-	struct list workloads;
+	struct list workloads; /* pw.in_ident, newest first */
+	size_t cnt;            /* of pw.ident that point here, listed or about to leave */
 	size_t key_len;
 	char key[]; /* namespace, zero, service account */
 };

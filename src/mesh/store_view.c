@@ -340,22 +340,34 @@ static int unpack_new(const struct store *store, const struct pw *pw, struct are
 	return rc;
 }
 
+static int copy_ports(const struct candidate *c, struct arena *arena, struct endpoint *to)
+{
+	struct port_map *ports = c->port_cnt ? arena_alloc(arena, c->port_cnt * sizeof(*ports)) : NULL;
+
+	if (c->port_cnt && !ports)
+		return -ENOMEM;
+	if (ports)
+		memcpy(ports, c->ports, c->port_cnt * sizeof(*ports));
+	to->ports = ports;
+	to->port_cnt = c->port_cnt;
+	return 0;
+}
+
 static int unpack_endpoints(const struct selection *sel, struct arena *arena, const struct workload *like,
 	struct endpoint *endpoints)
 {
-	int rc = 0;
-
-	for (size_t i = 0; rc == 0 && i < sel->cnt; i++) {
+	for (size_t i = 0; i < sel->cnt; i++) {
 		const struct candidate *c = &sel->list[i];
 		struct endpoint *e = &endpoints[i];
+		int rc = copy_ports(c, arena, e);
+		if (rc == 0)
+			rc = unpack_new(sel->store, c->pw, arena, PW_VIEW, like, &e->workload);
+		if (rc < 0)
+			return rc;
 		e->status = c->is_unhealthy ? WORKLOAD_UNHEALTHY : WORKLOAD_HEALTHY;
-		e->port_cnt = c->port_cnt;
-		e->ports = c->port_cnt ? arena_memdup(arena, c->ports, c->port_cnt * sizeof(*c->ports)) : NULL;
-		rc = c->port_cnt && !e->ports ? -ENOMEM
-					      : unpack_new(sel->store, c->pw, arena, PW_VIEW, like, &e->workload);
 		like = e->workload;
 	}
-	return rc;
+	return 0;
 }
 
 /* What a view is made of. */
