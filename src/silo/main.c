@@ -10,6 +10,7 @@
 #include <stdlib.h>
 #include <unistd.h>
 
+#include "base/proc.h"
 #include "silo/broker_link.h"
 #include "silo/sandbox.h"
 #include "silo/silo.h"
@@ -54,6 +55,9 @@ static int prepare(struct silo *silo, struct err *err)
 	r = log_init(&silo->log, silo->settings.rust_log, silo->settings.log_json, broker_link_log, silo, err);
 	if (r < 0)
 		return r;
+	r = proc_start_time(getpid(), &silo->start_time);
+	if (r < 0)
+		return err_sys(err, r, "/proc/self/stat");
 	const struct io_opts opts = {.baseline61 = silo->settings.io_baseline != 0 && silo->settings.io_baseline <= 6001};
 	r = io_new(&opts, &silo->io, err);
 	if (r < 0)

@@ -75,6 +75,7 @@ struct silo {
 	bool is_self;                   /* the daemon's own pod: no source preservation, no policy watch (dataplane 2.9) */
 	int netns_fd;                   /* for a later warden; -1 = none */
 	uint64_t netns_dev, netns_ino;  /* identity of that namespace */
+	uint64_t start_time;            /* of this process, proc_start_time: a later warden checks it */
 
 	struct workload_context context; /* the awaitable fetches */
 	struct cache cache;              /* views by key */

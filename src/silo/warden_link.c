@@ -48,7 +48,7 @@ static void greet_later_warden(struct warden_link *link)
 {
 	struct silo *silo = link->silo;
 	struct ipc_hello hello = {.uid = silo->uid, .info = silo->info, .netns_dev = silo->netns_dev, .netns_ino = silo->netns_ino,
-		.pid = getpid(), .broker_attached = broker_link_is_up(silo->broker), .is_ready = silo->phase == SILO_SERVING};
+		.pid = getpid(), .start_time = silo->start_time, .broker_attached = broker_link_is_up(silo->broker), .is_ready = silo->phase == SILO_SERVING};
 	/* The namespace's descriptor goes along: a warden cannot reopen it from a process that is not dumpable. */
 	int fd = silo->netns_fd >= 0 ? fcntl(silo->netns_fd, F_DUPFD_CLOEXEC, 3) : -1;
 	ring_chan_send_hello(link->chan, &hello, fd, NULL);
