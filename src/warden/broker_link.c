@@ -8,6 +8,8 @@
 #include <errno.h>
 #include <unistd.h>
 
+#include "base/proc.h"
+
 #define TARGET "culvert::warden"
 #define BROKER_SOCKET "broker.sock"
 
@@ -136,7 +138,7 @@ static void dial(struct broker_link *link)
 	}
 	chan_init(&link->chan, fd, IPC_ROLE_WARDEN, IPC_ROLE_BROKER, false, link->env->scratch);
 	struct ipc_hello hello = {.pid = (int32_t)getpid()};
-	rc = ward_start_time(getpid(), &hello.start_time);
+	rc = proc_start_time(getpid(), &hello.start_time);
 	if (rc == 0)
 		rc = chan_send_hello(&link->chan, &hello, -1, &err);
 	if (rc == 0)

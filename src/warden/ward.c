@@ -16,9 +16,8 @@
 #include <unistd.h>
 
 #include "base/clock.h"
-#include "base/file.h"
 #include "base/mem.h"
-#include "base/num.h"
+#include "base/proc.h"
 #include "warden/spawn.h"
 
 #define TARGET "ztunnel::inpod::workloadmanager"
@@ -312,7 +311,7 @@ static int open_channel(struct ward *ward, int fd, struct err *err)
 {
 	chan_init(&ward->chan, fd, IPC_ROLE_WARDEN, IPC_ROLE_SILO, false, ward->env->scratch);
 	struct ipc_hello hello = {.pid = (int32_t)getpid()};
-	int rc = ward_start_time(getpid(), &hello.start_time);
+	int rc = proc_start_time(getpid(), &hello.start_time);
 	if (rc == 0)
 		rc = chan_send_hello(&ward->chan, &hello, -1, err);
 	if (rc == 0)
@@ -406,23 +405,6 @@ int ward_call(const struct ward_env *env, const char *socket, const struct ward_
 	return 0;
 }
 
-int ward_start_time(pid_t pid, uint64_t *ret_ticks)
-{
-	char path[32];
-	char line[1024];
-	snprintf(path, sizeof(path), "/proc/%d/stat", (int)pid);
-	int rc = file_read_line(path, line, sizeof(line));
-	if (rc < 0)
-		return rc;
-	/* The name in field 2 may hold anything, blanks and parentheses too: fields are counted behind its last parenthesis. */
-	char *at = strrchr(line, ')');
-	for (int field = 2; at && field < 22; field++)
-		at = strchr(at + 1, ' ');
-	if (!at)
-		return -EINVAL;
-	return num_parse(at + 1, strspn(at + 1, "0123456789"), UINT64_MAX, ret_ticks);
-}
-
 int ward_keep(struct ward *ward, const struct ipc_hello *hello, struct err *err)
 {
 	uint64_t ticks = 0;
@@ -434,7 +416,7 @@ int ward_keep(struct ward *ward, const struct ipc_hello *hello, struct err *err)
 		rc = fd_pidfd(hello->pid, &ward->pidfd);
 	/* Looked at after the pidfd is open: the number cannot change hands any more. */
 	if (rc == 0)
-		rc = ward_start_time(hello->pid, &ticks);
+		rc = proc_start_time(hello->pid, &ticks);
 	if (rc == 0 && ticks != hello->start_time)
 		rc = -ESRCH;
 	if (rc == 0)

@@ -130,7 +130,4 @@ void ward_kill(struct ward *ward, const char *why);
 /* Forgets the silo: its process, if any, goes on unwatched. NULL is fine. */
 void ward_free(struct ward *ward);
 
-/* Field 22 of /proc/<pid>/stat: start time in clock ticks since boot. -errno, -EINVAL. */
-int ward_start_time(pid_t pid, uint64_t *ret_ticks);
-
 #endif

@@ -18,8 +18,8 @@
 
 #include "base/fd.h"
 #include "base/loop.h"
+#include "base/proc.h"
 #include "ipc/chan.h"
-#include "warden/ward.h"
 
 struct fake {
 	struct loop loop;
@@ -87,7 +87,7 @@ static void on_connection(struct watch *watch, uint32_t events)
 	if (fake->chan.fd >= 0)
 		chan_done(&fake->chan);
 	chan_init(&fake->chan, fd, IPC_ROLE_BROKER, IPC_ROLE_WARDEN, false, &fake->scratch);
-	ward_start_time(getpid(), &hello.start_time);
+	proc_start_time(getpid(), &hello.start_time);
 	if (chan_send_hello(&fake->chan, &hello, -1, &err) < 0)
 		fprintf(stderr, "broker: hello: %s\n", err.text);
 	loop_add(&fake->loop, &fake->watch, fd, EPOLLIN);

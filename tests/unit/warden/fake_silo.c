@@ -21,9 +21,9 @@
 
 #include "base/fd.h"
 #include "base/loop.h"
+#include "base/proc.h"
 #include "ipc/chan.h"
 #include "warden/spawn.h"
-#include "warden/ward.h"
 
 struct fake {
 	struct loop loop;
@@ -68,7 +68,7 @@ static void send_hello(struct fake *fake, int fd)
 	/* A liar's descriptor is not the namespace that it names. */
 	if (is(fake, "liar") && fd >= 0)
 		hello.netns_ino++;
-	ward_start_time(getpid(), &hello.start_time);
+	proc_start_time(getpid(), &hello.start_time);
 	if (chan_send_hello(&fake->chan, &hello, fd, &err) < 0)
 		fprintf(stderr, "fake: hello: %s\n", err.text);
 }
