@@ -28,12 +28,12 @@
 #define CA_NAME_MAX 1024u
 
 struct tls_ca {
-	struct tls_key *key;         /* one reference */
-	char *root_pem;              /* certificate as text, owned */
-	uint8_t name[CA_NAME_MAX];   /* its subject, content of the SEQUENCE */
-	size_t name_len;             /* bytes */
-	uint8_t id[EXT_KEY_ID_LEN];  /* its key identifier */
-	int64_t not_after;           /* its end of validity: no leaf outlives it */
+	struct tls_key *key;        /* one reference */
+	char *root_pem;             /* certificate as text, owned */
+	uint8_t name[CA_NAME_MAX];  /* its subject, content of the SEQUENCE */
+	size_t name_len;            /* bytes */
+	uint8_t id[EXT_KEY_ID_LEN]; /* its key identifier */
+	int64_t not_after;          /* its end of validity: no leaf outlives it */
 };
 
 /* O=cluster.local (RFC 4519 2.19) as the one SET of a Name. */
@@ -56,13 +56,13 @@ static int root_make(struct tls_key *key, struct buf *pem, struct err *err)
 	int64_t now = time(NULL);
 	root_name(&name);
 	struct x509_plan plan = {
-		.issuer = {der_bytes(&name), der_len(&name)},
-		.subject = {der_bytes(&name), der_len(&name)},
-		.not_before = now - CA_BACKDATE,
-		.not_after = now + CA_ROOT_LIFE,
-		.point = tls_key_point(key),
-		.issuer_id = id,
-		.is_ca = true,
+	        .issuer = {der_bytes(&name), der_len(&name)},
+	        .subject = {der_bytes(&name), der_len(&name)},
+	        .not_before = now - CA_BACKDATE,
+	        .not_after = now + CA_ROOT_LIFE,
+	        .point = tls_key_point(key),
+	        .issuer_id = id,
+	        .is_ca = true,
 	};
 	int ret = x509_key_id(plan.point, id);
 	if (ret == 0)
@@ -98,9 +98,11 @@ static int root_adopt(struct tls_ca *ca, const struct tls_cert *root, struct err
 	if (!root->is_ca || root->not_after <= time(NULL))
 		ret = err_set(err, -EBADMSG, "%s: not a CA certificate, or expired", TLS_CA_CERT_FILE);
 	else if (!cert_has_key(root->der, root->der_len, ca->key))
-		ret = err_set(err, -EBADMSG, "%s is not the certificate of %s", TLS_CA_CERT_FILE, TLS_CA_KEY_FILE);
+		ret = err_set(
+		        err, -EBADMSG, "%s is not the certificate of %s", TLS_CA_CERT_FILE, TLS_CA_KEY_FILE);
 	else if (root_fields(ca, &dc) != 0)
-		ret = err_set(err, -EBADMSG, "%s: subject or key identifier of a kind we cannot repeat", TLS_CA_CERT_FILE);
+		ret = err_set(err, -EBADMSG, "%s: subject or key identifier of a kind we cannot repeat",
+		        TLS_CA_CERT_FILE);
 	ca->not_after = root->not_after;
 	wc_FreeDecodedCert(&dc);
 	return ret;
@@ -113,7 +115,8 @@ static int root_take(struct tls_ca *ca, const struct buf *pem, struct err *err)
 	struct buf text;
 	int ret = tls_certs_add_pem(&certs, (const char *)pem->data, pem->len, TLS_PEM_FIRST, NULL, err);
 	if (ret != 0)
-		return ret == -ENOMEM ? ret : err_set(err, -EBADMSG, "%s: not a certificate", TLS_CA_CERT_FILE);
+		return ret == -ENOMEM ? ret
+		                      : err_set(err, -EBADMSG, "%s: not a certificate", TLS_CA_CERT_FILE);
 	buf_init(&text, CA_STORE_MAX);
 	ret = root_adopt(ca, &certs.all[0], err);
 	if (ret == 0) {
@@ -129,8 +132,10 @@ static int root_take(struct tls_ca *ca, const struct buf *pem, struct err *err)
 	return ret;
 }
 
-/* Reads a file, or makes it with `content` if there is none; whoever was first, `out` ends up with the file's content. */
-static int read_or_create(int dir_fd, const char *name, const struct buf *content, struct buf *out, struct err *err)
+/* Reads a file, or makes it with `content` if there is none; whoever was first, `out` ends up with the file's
+ * content. */
+static int read_or_create(
+        int dir_fd, const char *name, const struct buf *content, struct buf *out, struct err *err)
 {
 	int ret = ca_store_create(dir_fd, name, content, err);
 	if (ret != 0 && ret != -EEXIST)
@@ -270,12 +275,12 @@ static bool csr_names(const struct DecodedCert *dc, const char *identity)
 	if (!san || san->next || dc->altEmailNames || dc->altDirNames)
 		return false;
 	return san->type == ASN_URI_TYPE && (size_t)san->len == strlen(identity) &&
-		memcmp(san->name, identity, (size_t)san->len) == 0;
+	       memcmp(san->name, identity, (size_t)san->len) == 0;
 }
 
 /* Checks a request in DER and copies its public key. */
 static int csr_check(const uint8_t *der, size_t len, const char *identity, uint8_t ret_point[KEY_POINT_LEN],
-	struct err *err)
+        struct err *err)
 {
 	struct DecodedCert dc;
 	int lib = cert_decode(&dc, der, len, CERTREQ_TYPE, VERIFY);
@@ -294,8 +299,8 @@ static int csr_check(const uint8_t *der, size_t len, const char *identity, uint8
 }
 
 /* The request's PEM to a checked public key. */
-static int csr_open(const char *csr, size_t len, const char *identity, uint8_t ret_point[KEY_POINT_LEN],
-	struct err *err)
+static int csr_open(
+        const char *csr, size_t len, const char *identity, uint8_t ret_point[KEY_POINT_LEN], struct err *err)
 {
 	struct pem_block block;
 	struct buf der;
@@ -315,7 +320,7 @@ static int csr_open(const char *csr, size_t len, const char *identity, uint8_t r
 }
 
 int tls_ca_sign(struct tls_ca *ca, const char *csr, size_t csr_len, const char *identity, uint32_t ttl,
-	struct buf *ret_leaf, struct err *err)
+        struct buf *ret_leaf, struct err *err)
 {
 	uint8_t point[KEY_POINT_LEN];
 	struct spiffe id;
@@ -328,13 +333,13 @@ int tls_ca_sign(struct tls_ca *ca, const char *csr, size_t csr_len, const char *
 	int64_t now = time(NULL);
 	int64_t end = now + (ttl == 0 ? TLS_CA_TTL_DEFAULT : ttl < TLS_CA_TTL_MAX ? ttl : TLS_CA_TTL_MAX);
 	struct x509_plan plan = {
-		.issuer = {ca->name, ca->name_len},
-		.not_before = now - CA_BACKDATE,
-		.not_after = end < ca->not_after ? end : ca->not_after,
-		.point = point,
-		.issuer_id = ca->id,
-		.uris = &identity,
-		.uri_cnt = 1,
+	        .issuer = {ca->name, ca->name_len},
+	        .not_before = now - CA_BACKDATE,
+	        .not_after = end < ca->not_after ? end : ca->not_after,
+	        .point = point,
+	        .issuer_id = ca->id,
+	        .uris = &identity,
+	        .uri_cnt = 1,
 	};
 	ret = x509_make(&plan, ca->key, &leaf);
 	if (ret == 0)

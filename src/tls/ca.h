@@ -53,7 +53,7 @@ void tls_ca_free(struct tls_ca *ca);
  * -EIO.
  */
 int tls_ca_sign(struct tls_ca *ca, const char *csr, size_t csr_len, const char *identity, uint32_t ttl,
-	struct buf *ret_leaf, struct err *err);
+        struct buf *ret_leaf, struct err *err);
 
 /* The root as PEM text, NUL-terminated, borrowed for the life of `ca`. */
 const char *tls_ca_root_pem(const struct tls_ca *ca);

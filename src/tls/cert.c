@@ -43,7 +43,8 @@ int cert_decode(struct DecodedCert *dc, const uint8_t *der, size_t len, int type
 
 bool cert_san_spiffe(const struct DNS_entry *san, struct spiffe *ret_id)
 {
-	return san->type == ASN_URI_TYPE && san->len > 0 && spiffe_parse(san->name, (size_t)san->len, ret_id) == 0;
+	return san->type == ASN_URI_TYPE && san->len > 0 &&
+	       spiffe_parse(san->name, (size_t)san->len, ret_id) == 0;
 }
 
 const struct DNS_entry *cert_first_uri(const struct DecodedCert *dc, bool spiffe_only)
@@ -104,8 +105,12 @@ static int cert_time(const uint8_t *p, int len, int64_t *ret_seconds)
 	} else {
 		year += year < 50 ? 2000 : 1900;
 	}
-	struct tm tm = {.tm_year = year - 1900, .tm_mon = two(at + 2) - 1, .tm_mday = two(at + 4),
-		.tm_hour = two(at + 6), .tm_min = two(at + 8), .tm_sec = two(at + 10)};
+	struct tm tm = {.tm_year = year - 1900,
+	        .tm_mon = two(at + 2) - 1,
+	        .tm_mday = two(at + 4),
+	        .tm_hour = two(at + 6),
+	        .tm_min = two(at + 8),
+	        .tm_sec = two(at + 10)};
 	*ret_seconds = timegm(&tm);
 	return 0;
 }
@@ -122,7 +127,7 @@ static char *san_text(const struct DNS_entry *san)
 static int cert_fill(struct tls_cert *cert, const struct DecodedCert *dc)
 {
 	if (cert_time(dc->beforeDate, dc->beforeDateLen, &cert->not_before) != 0 ||
-		cert_time(dc->afterDate, dc->afterDateLen, &cert->not_after) != 0)
+	        cert_time(dc->afterDate, dc->afterDateLen, &cert->not_after) != 0)
 		return -EBADMSG;
 	if (dc->serialSz < 0 || dc->serialSz > (int)TLS_CERT_SERIAL_MAX)
 		return -EBADMSG;
@@ -212,7 +217,7 @@ static void certs_cut(struct tls_certs *certs, size_t cnt)
 }
 
 int tls_certs_add_pem(struct tls_certs *certs, const char *pem, size_t len, enum tls_pem_take take,
-	unsigned *skipped, struct err *err)
+        unsigned *skipped, struct err *err)
 {
 	const char *at = pem;
 	struct pem_block block;

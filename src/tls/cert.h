@@ -34,8 +34,8 @@ struct tls_cert {
 	uint8_t serial[TLS_CERT_SERIAL_MAX]; /* big endian, no leading zero byte */
 	size_t serial_len;                   /* bytes, 0 for the number zero */
 	char *uri_san;                       /* first URI subjectAltName, "" when there is none */
-	char *spiffe_id;                     /* first URI subjectAltName that parses as SPIFFE, "" when there is none */
-	bool is_ca;                          /* basicConstraints CA:TRUE */
+	char *spiffe_id; /* first URI subjectAltName that parses as SPIFFE, "" when there is none */
+	bool is_ca;      /* basicConstraints CA:TRUE */
 };
 
 /* A list of certificates, in the order they were read. */
@@ -68,7 +68,7 @@ void tls_cert_done(struct tls_cert *cert);
  * On failure `certs` keeps what it had before the call.
  */
 int tls_certs_add_pem(struct tls_certs *certs, const char *pem, size_t len, enum tls_pem_take take,
-	unsigned *skipped, struct err *err);
+        unsigned *skipped, struct err *err);
 
 /* Frees all certificates and clears the list. */
 void tls_certs_done(struct tls_certs *certs);

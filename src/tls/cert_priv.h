@@ -16,8 +16,8 @@
 
 struct buf;
 
-/* Decodes a certificate (CERT_TYPE) or request (CERTREQ_TYPE) of exactly `len` bytes; `verify` as the library's
- * wc_ParseCert. On success the caller frees with wc_FreeDecodedCert. 0 or the library's error. */
+/* Decodes a certificate (CERT_TYPE) or request (CERTREQ_TYPE) of exactly `len` bytes; `verify` as the
+ * library's wc_ParseCert. On success the caller frees with wc_FreeDecodedCert. 0 or the library's error. */
 int cert_decode(struct DecodedCert *dc, const uint8_t *der, size_t len, int type, int verify);
 
 /* Whether a SAN entry is a URI that parses as a SPIFFE id; `ret_id` borrows it. */

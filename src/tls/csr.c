@@ -27,7 +27,7 @@ static void csr_info(struct der *d, const struct tls_key *key, const char *uri)
 	der_wrap(d, DER_SEQ, 0);
 	der_wrap(d, DER_CTX0, 0);
 	der_spki(d, tls_key_point(key));
-	der_elem(d, DER_SEQ, "", 0); /* empty subject */
+	der_elem(d, DER_SEQ, "", 0);         /* empty subject */
 	der_uint(d, (const uint8_t *)"", 1); /* version 1 is written 0 */
 	der_wrap(d, DER_SEQ, 0);
 }

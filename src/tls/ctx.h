@@ -18,7 +18,7 @@ int session_on_recv(WOLFSSL *ssl, char *buf, int cap, void *arg);
 int session_on_send(WOLFSSL *ssl, char *buf, int len, void *arg);
 int session_on_verify(int is_fine, WOLFSSL_X509_STORE_CTX *store);
 int session_on_sign(WOLFSSL *ssl, const unsigned char *hash, unsigned int hash_len, unsigned char *sig,
-	word32 *sig_len, const unsigned char *key_der, unsigned int key_len, void *arg);
+        word32 *sig_len, const unsigned char *key_der, unsigned int key_len, void *arg);
 
 /*
  * Makes a context for one side. `chain` is what we present, NULL = nothing
@@ -26,7 +26,7 @@ int session_on_sign(WOLFSSL *ssl, const unsigned char *hash, unsigned int hash_l
  * wolfSSL_CTX_free. 0, -ENOMEM, ERR_TLS_SETUP.
  */
 int ctx_new(bool is_server, const struct tls_policy *policy, const struct tls_certs *chain,
-	const struct tls_certs *roots, WOLFSSL_CTX **ret_ctx, struct err *err);
+        const struct tls_certs *roots, WOLFSSL_CTX **ret_ctx, struct err *err);
 
 /* The key share a client sends: one group only, as upstream. */
 int ctx_key_share(const struct tls_policy *policy);

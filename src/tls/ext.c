@@ -7,7 +7,14 @@
 #include <string.h>
 
 /* All object identifiers here are id-ce (2.5.29) and one more byte. */
-enum { CE_SUBJECT_KEY = 14, CE_KEY_USAGE = 15, CE_SAN = 17, CE_BASIC = 19, CE_AUTHORITY_KEY = 35, CE_EXT_KEY_USAGE = 37 };
+enum {
+	CE_SUBJECT_KEY = 14,
+	CE_KEY_USAGE = 15,
+	CE_SAN = 17,
+	CE_BASIC = 19,
+	CE_AUTHORITY_KEY = 35,
+	CE_EXT_KEY_USAGE = 37
+};
 
 /* Makes an Extension of the value written since `since`. */
 static void ext_wrap(struct der *d, uint8_t ce, bool is_critical, size_t since)

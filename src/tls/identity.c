@@ -34,7 +34,8 @@ static const char *own_id(const struct tls_cert *leaf)
 static int take_chain(struct tls_identity *identity, const char *const *chain, size_t cnt, struct err *err)
 {
 	for (size_t i = 0; i < cnt; i++) {
-		int ret = tls_certs_add_pem(&identity->chain, chain[i], strlen(chain[i]), TLS_PEM_FIRST, NULL, err);
+		int ret = tls_certs_add_pem(
+		        &identity->chain, chain[i], strlen(chain[i]), TLS_PEM_FIRST, NULL, err);
 		if (ret != 0)
 			return ret;
 	}
@@ -60,11 +61,12 @@ static int check_leaf(const struct tls_identity *identity, const char *expected,
 }
 
 int tls_identity_new(struct tls_key *key, const char *const *chain, size_t chain_cnt, const char *roots,
-	const char *expected, const struct tls_policy *policy, struct tls_identity **ret_identity,
-	struct err *err)
+        const char *expected, const struct tls_policy *policy, struct tls_identity **ret_identity,
+        struct err *err)
 {
 	if (chain_cnt == 0)
-		return err_set(err, ERR_SIGNING, "chain returned from CA is empty for: %s", expected ? expected : "");
+		return err_set(err, ERR_SIGNING, "chain returned from CA is empty for: %s",
+		        expected ? expected : "");
 	struct tls_identity *identity = mem_zalloc(1, sizeof(*identity));
 	if (!identity)
 		return err_set(err, -ENOMEM, "out of memory");

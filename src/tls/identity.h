@@ -44,8 +44,8 @@ struct tls_identity;
  * block that is no certificate; -ENOMEM.
  */
 int tls_identity_new(struct tls_key *key, const char *const *chain, size_t chain_cnt, const char *roots,
-	const char *expected, const struct tls_policy *policy, struct tls_identity **ret_identity,
-	struct err *err);
+        const char *expected, const struct tls_policy *policy, struct tls_identity **ret_identity,
+        struct err *err);
 
 /* Takes one more reference; returns `identity`. */
 struct tls_identity *tls_identity_ref(struct tls_identity *identity);
@@ -62,7 +62,8 @@ const struct tls_certs *tls_identity_roots(const struct tls_identity *identity);
 /* Our own SPIFFE id: the leaf's first URI SAN if it parses, else "". Borrowed likewise. */
 const char *tls_identity_id(const struct tls_identity *identity);
 
-/* Validity of the leaf, seconds since the epoch; renewal is due at not_before + (not_after - not_before) / 2. */
+/* Validity of the leaf, seconds since the epoch; renewal is due at not_before + (not_after - not_before) / 2.
+ */
 int64_t tls_identity_not_before(const struct tls_identity *identity);
 int64_t tls_identity_not_after(const struct tls_identity *identity);
 

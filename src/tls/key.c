@@ -26,8 +26,8 @@ struct tls_key {
 	bool is_locked;               /* mlock succeeded */
 	WC_RNG *rng;                  /* generator for nonces; made in the process that uses it */
 	uint8_t point[KEY_POINT_LEN]; /* public half */
-	uint8_t *scalar;              /* private half, KEY_SCALAR_LEN bytes at the start of a page of its own */
-	size_t map_len;               /* bytes of that mapping */
+	uint8_t *scalar; /* private half, KEY_SCALAR_LEN bytes at the start of a page of its own */
+	size_t map_len;  /* bytes of that mapping */
 };
 
 static int key_map(struct tls_key *key)
@@ -155,7 +155,8 @@ static int key_import(struct tls_key *key, const uint8_t *der, size_t len)
 		ret = wc_EccPrivateKeyDecode(der, &at, &ecc, (word32)len);
 	if (ret == 0 && wc_ecc_get_curve_id(ecc.idx) != ECC_SECP256R1)
 		ret = -EBADMSG;
-	/* Always made anew: a stored public half that does not belong to the private one must not be believed. */
+	/* Always made anew: a stored public half that does not belong to the private one must not be
+	 * believed. */
 	if (ret == 0)
 		ret = wc_ecc_make_pub_ex(&ecc, NULL, key->rng);
 	if (ret == 0)
@@ -181,7 +182,9 @@ int tls_key_from_pem(const char *pem, size_t len, struct tls_key **ret_key, stru
 	if (ret != 0) {
 		tls_key_unref(key);
 		ret = ret == -ENOMEM ? -ENOMEM : -EBADMSG;
-		return err_set(err, ret, ret == -ENOMEM ? "out of memory for a private key" : "not a P-256 private key in PEM");
+		return err_set(err, ret,
+		        ret == -ENOMEM ? "out of memory for a private key"
+		                       : "not a P-256 private key in PEM");
 	}
 	*ret_key = key;
 	return 0;

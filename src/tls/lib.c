@@ -26,15 +26,36 @@ const char *tls_alert_name(int alert)
 		int alert;
 		const char *name;
 	} names[] = {
-		{0, "CloseNotify"}, {10, "UnexpectedMessage"}, {20, "BadRecordMac"}, {21, "DecryptionFailed"},
-		{22, "RecordOverflow"}, {40, "HandshakeFailure"}, {41, "NoCertificate"}, {42, "BadCertificate"},
-		{43, "UnsupportedCertificate"}, {44, "CertificateRevoked"}, {45, "CertificateExpired"},
-		{46, "CertificateUnknown"}, {47, "IllegalParameter"}, {48, "UnknownCA"}, {49, "AccessDenied"},
-		{50, "DecodeError"}, {51, "DecryptError"}, {70, "ProtocolVersion"}, {71, "InsufficientSecurity"},
-		{80, "InternalError"}, {86, "InappropriateFallback"}, {90, "UserCanceled"}, {100, "NoRenegotiation"},
-		{109, "MissingExtension"}, {110, "UnsupportedExtension"}, {112, "UnrecognisedName"},
-		{113, "BadCertificateStatusResponse"}, {115, "UnknownPSKIdentity"}, {116, "CertificateRequired"},
-		{120, "NoApplicationProtocol"},
+	        {0, "CloseNotify"},
+	        {10, "UnexpectedMessage"},
+	        {20, "BadRecordMac"},
+	        {21, "DecryptionFailed"},
+	        {22, "RecordOverflow"},
+	        {40, "HandshakeFailure"},
+	        {41, "NoCertificate"},
+	        {42, "BadCertificate"},
+	        {43, "UnsupportedCertificate"},
+	        {44, "CertificateRevoked"},
+	        {45, "CertificateExpired"},
+	        {46, "CertificateUnknown"},
+	        {47, "IllegalParameter"},
+	        {48, "UnknownCA"},
+	        {49, "AccessDenied"},
+	        {50, "DecodeError"},
+	        {51, "DecryptError"},
+	        {70, "ProtocolVersion"},
+	        {71, "InsufficientSecurity"},
+	        {80, "InternalError"},
+	        {86, "InappropriateFallback"},
+	        {90, "UserCanceled"},
+	        {100, "NoRenegotiation"},
+	        {109, "MissingExtension"},
+	        {110, "UnsupportedExtension"},
+	        {112, "UnrecognisedName"},
+	        {113, "BadCertificateStatusResponse"},
+	        {115, "UnknownPSKIdentity"},
+	        {116, "CertificateRequired"},
+	        {120, "NoApplicationProtocol"},
 	};
 	for (size_t i = 0; i < sizeof(names) / sizeof(names[0]); i++) {
 		if (names[i].alert == alert)
@@ -87,5 +108,6 @@ int tls_lib_error(int lib_error, int alert, int code, struct err *err)
 	const char *text = known_text(lib_error);
 	if (text)
 		return err_set(err, code, "%s", text);
-	return err_set(err, code, "%s (%d)", wolfSSL_ERR_reason_error_string((unsigned long)-(long)lib_error), lib_error);
+	return err_set(err, code, "%s (%d)", wolfSSL_ERR_reason_error_string((unsigned long)-(long)lib_error),
+	        lib_error);
 }

@@ -49,7 +49,8 @@ int pem_next(const char **at, const char *end, struct pem_block *ret_block)
 int pem_decode(const struct pem_block *block, struct buf *out)
 {
 	size_t room = block->body_len / 4 * 3 + 3;
-	/* Line ends make the estimate larger than the content: only the content counts against the ceiling. */
+	/* Line ends make the estimate larger than the content: only the content counts against the ceiling.
+	 */
 	if (room > 2 * (out->max - out->len) + 64)
 		return -EMSGSIZE;
 	uint8_t *tmp = mem_alloc(room);

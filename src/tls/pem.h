@@ -28,7 +28,8 @@ struct pem_block {
  */
 int pem_next(const char **at, const char *end, struct pem_block *ret_block);
 
-/* Decodes the body into `out` (appended; its max is the ceiling). 0, -EBADMSG (no base64, nothing in it), -EMSGSIZE, -ENOMEM. */
+/* Decodes the body into `out` (appended; its max is the ceiling). 0, -EBADMSG (no base64, nothing in it),
+ * -EMSGSIZE, -ENOMEM. */
 int pem_decode(const struct pem_block *block, struct buf *out);
 
 /* Appends a block with lines of `columns` characters and LF ends. 0 or the error of `out`. */

@@ -79,7 +79,7 @@ int session_on_send(WOLFSSL *ssl, char *buf, int len, void *arg)
 }
 
 int session_on_sign(WOLFSSL *ssl, const unsigned char *hash, unsigned int hash_len, unsigned char *sig,
-	word32 *sig_len, const unsigned char *key_der, unsigned int key_len, void *arg)
+        word32 *sig_len, const unsigned char *key_der, unsigned int key_len, void *arg)
 {
 	size_t len = *sig_len;
 	if (tls_key_sign(arg, hash, hash_len, sig, &len) != 0)
@@ -151,7 +151,7 @@ static int set_alpn(struct tls_session *s, bool is_server)
 	char list[] = ALPN_H2;
 	/* A server refuses a client that offers something else only; a client takes what it gets. */
 	return wolfSSL_UseALPN(s->ssl, list, sizeof(list) - 1,
-		is_server ? WOLFSSL_ALPN_FAILED_ON_MISMATCH : WOLFSSL_ALPN_CONTINUE_ON_MISMATCH);
+	        is_server ? WOLFSSL_ALPN_FAILED_ON_MISMATCH : WOLFSSL_ALPN_CONTINUE_ON_MISMATCH);
 }
 
 /* Makes the library's session and ties it to ours. */
@@ -168,13 +168,14 @@ static int session_start(struct tls_session *s, WOLFSSL_CTX *ctx, bool is_server
 	int ret = set_alpn(s, is_server);
 	if (ret == WOLFSSL_SUCCESS && !is_server) {
 		const struct tls_policy *policy =
-			s->identity ? tls_identity_policy(s->identity) : tls_trust_policy(s->trust);
+		        s->identity ? tls_identity_policy(s->identity) : tls_trust_policy(s->trust);
 		ret = wolfSSL_UseKeyShare(s->ssl, (word16)ctx_key_share(policy));
 	}
 	return ret == WOLFSSL_SUCCESS ? 0 : tls_lib_error(ret, -1, ERR_TLS_SETUP, err);
 }
 
-static int workload_start(struct tls_session *s, struct tls_identity *identity, bool is_server, struct err *err)
+static int workload_start(
+        struct tls_session *s, struct tls_identity *identity, bool is_server, struct err *err)
 {
 	WOLFSSL_CTX *ctx;
 	int ret = tls_identity_ctx(identity, is_server, &ctx, err);
@@ -195,7 +196,7 @@ static int session_finish(struct tls_session *s, int ret, struct tls_session **r
 }
 
 int tls_client_new(struct tls_identity *identity, const char *const *accept, size_t accept_cnt,
-	struct chunk_pool *pool, struct chain *out, struct tls_session **ret_session, struct err *err)
+        struct chunk_pool *pool, struct chain *out, struct tls_session **ret_session, struct err *err)
 {
 	if (accept_cnt > TLS_ACCEPT_MAX)
 		return err_set(err, ERR_TOO_MANY, "more than %u acceptable identities", TLS_ACCEPT_MAX);
@@ -209,7 +210,7 @@ int tls_client_new(struct tls_identity *identity, const char *const *accept, siz
 }
 
 int tls_server_new(struct tls_identity *identity, struct chunk_pool *pool, struct chain *out,
-	struct tls_session **ret_session, struct err *err)
+        struct tls_session **ret_session, struct err *err)
 {
 	struct tls_session *s = session_alloc(pool, out);
 	if (!s)
@@ -237,7 +238,7 @@ static int control_start(struct tls_session *s, struct err *err)
 }
 
 int tls_control_new(struct tls_trust *trust, struct chunk_pool *pool, struct chain *out,
-	struct tls_session **ret_session, struct err *err)
+        struct tls_session **ret_session, struct err *err)
 {
 	struct tls_session *s = session_alloc(pool, out);
 	if (!s)
@@ -298,7 +299,8 @@ bool tls_is_readable(const struct tls_session *s)
 static int peer_alert(const struct tls_session *s)
 {
 	WOLFSSL_ALERT_HISTORY history;
-	if (wolfSSL_get_alert_history(s->ssl, &history) != WOLFSSL_SUCCESS || history.last_rx.level != ALERT_FATAL)
+	if (wolfSSL_get_alert_history(s->ssl, &history) != WOLFSSL_SUCCESS ||
+	        history.last_rx.level != ALERT_FATAL)
 		return -1;
 	return history.last_rx.code;
 }
@@ -329,8 +331,8 @@ static void established(struct tls_session *s)
 	char *name;
 	unsigned short len;
 	s->is_established = true;
-	s->is_h2 = wolfSSL_ALPN_GetProtocol(s->ssl, &name, &len) == WOLFSSL_SUCCESS && len == strlen(ALPN_H2) &&
-		memcmp(name, ALPN_H2, len) == 0;
+	s->is_h2 = wolfSSL_ALPN_GetProtocol(s->ssl, &name, &len) == WOLFSSL_SUCCESS &&
+	           len == strlen(ALPN_H2) && memcmp(name, ALPN_H2, len) == 0;
 	accept_drop(s);
 }
 

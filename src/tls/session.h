@@ -49,7 +49,7 @@ struct tls_session;
  * ERR_TOO_MANY, or ERR_TLS_SETUP when the library refuses the identity.
  */
 int tls_client_new(struct tls_identity *identity, const char *const *accept, size_t accept_cnt,
-	struct chunk_pool *pool, struct chain *out, struct tls_session **ret_session, struct err *err);
+        struct chunk_pool *pool, struct chain *out, struct tls_session **ret_session, struct err *err);
 
 /*
  * A server session: a client certificate is demanded; it must lead to our
@@ -57,7 +57,7 @@ int tls_client_new(struct tls_identity *identity, const char *const *accept, siz
  * dataplane.md 7. Otherwise as tls_client_new.
  */
 int tls_server_new(struct tls_identity *identity, struct chunk_pool *pool, struct chain *out,
-	struct tls_session **ret_session, struct err *err);
+        struct tls_session **ret_session, struct err *err);
 
 /*
  * A client session towards the control plane: the server must carry one of
@@ -65,7 +65,7 @@ int tls_server_new(struct tls_identity *identity, struct chunk_pool *pool, struc
  * taken. Otherwise as tls_client_new.
  */
 int tls_control_new(struct tls_trust *trust, struct chunk_pool *pool, struct chain *out,
-	struct tls_session **ret_session, struct err *err);
+        struct tls_session **ret_session, struct err *err);
 
 /* Frees the session and its references; what is in the output chain stays. Sends nothing. NULL is fine. */
 void tls_free(struct tls_session *s);
@@ -86,7 +86,8 @@ size_t tls_feed_left(const struct tls_session *s);
  */
 void tls_feed_drop(struct tls_session *s);
 
-/* True while tls_read has something to work on: lent bytes, or the rest of a record that its last caller had no room for. */
+/* True while tls_read has something to work on: lent bytes, or the rest of a record that its last caller had
+ * no room for. */
 bool tls_is_readable(const struct tls_session *s);
 
 /*
@@ -147,7 +148,8 @@ bool tls_peer_closed(const struct tls_session *s);
  */
 const char *tls_peer_identity(const struct tls_session *s);
 
-/* Names of what was negotiated ("TLSv1.3", "TLS_AES_256_GCM_SHA384", "X25519"), for logs and tests; "" before. */
+/* Names of what was negotiated ("TLSv1.3", "TLS_AES_256_GCM_SHA384", "X25519"), for logs and tests; ""
+ * before. */
 const char *tls_version_name(const struct tls_session *s);
 const char *tls_cipher_name(const struct tls_session *s);
 const char *tls_group_name(const struct tls_session *s);

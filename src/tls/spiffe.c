@@ -28,7 +28,8 @@ static bool is_word(const char *p, size_t len, const char *word)
 int spiffe_parse(const char *text, size_t len, struct spiffe *ret_id)
 {
 	size_t prefix = strlen(SPIFFE_PREFIX);
-	if (len > SPIFFE_MAX || len < prefix || memcmp(text, SPIFFE_PREFIX, prefix) != 0 || memchr(text, 0, len))
+	if (len > SPIFFE_MAX || len < prefix || memcmp(text, SPIFFE_PREFIX, prefix) != 0 ||
+	        memchr(text, 0, len))
 		return -EINVAL;
 	const char *parts[5];
 	size_t lens[5];
@@ -40,8 +41,12 @@ int spiffe_parse(const char *text, size_t len, struct spiffe *ret_id)
 	}
 	if (at || !is_word(parts[1], lens[1], "ns") || !is_word(parts[3], lens[3], "sa"))
 		return -EINVAL;
-	*ret_id = (struct spiffe){.td = parts[0], .td_len = lens[0], .ns = parts[2], .ns_len = lens[2],
-		.sa = parts[4], .sa_len = lens[4]};
+	*ret_id = (struct spiffe){.td = parts[0],
+	        .td_len = lens[0],
+	        .ns = parts[2],
+	        .ns_len = lens[2],
+	        .sa = parts[4],
+	        .sa_len = lens[4]};
 	return 0;
 }
 

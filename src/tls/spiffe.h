@@ -15,12 +15,12 @@
 
 /* The three variable parts of an identity; each points into the parsed text and may be empty. */
 struct spiffe {
-	const char *td;  /* trust domain */
-	size_t td_len;   /* bytes */
-	const char *ns;  /* namespace */
-	size_t ns_len;   /* bytes */
-	const char *sa;  /* service account */
-	size_t sa_len;   /* bytes */
+	const char *td; /* trust domain */
+	size_t td_len;  /* bytes */
+	const char *ns; /* namespace */
+	size_t ns_len;  /* bytes */
+	const char *sa; /* service account */
+	size_t sa_len;  /* bytes */
 };
 
 /*

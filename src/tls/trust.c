@@ -37,7 +37,7 @@ static char *name_copy(const char *name)
 }
 
 static int trust_fill(struct tls_trust *trust, const char *roots, size_t roots_len, const char *name,
-	const char *alt_name, struct err *err)
+        const char *alt_name, struct err *err)
 {
 	trust->names[0] = name_copy(name);
 	trust->names[1] = alt_name ? name_copy(alt_name) : NULL;
@@ -47,7 +47,7 @@ static int trust_fill(struct tls_trust *trust, const char *roots, size_t roots_l
 }
 
 int tls_trust_new(const char *roots, size_t roots_len, const char *name, const char *alt_name,
-	const struct tls_policy *policy, struct tls_trust **ret_trust, struct err *err)
+        const struct tls_policy *policy, struct tls_trust **ret_trust, struct err *err)
 {
 	if (is_bad_name(name) || (alt_name && is_bad_name(alt_name)))
 		return err_set(err, -EINVAL, "invalid server name: %s", is_bad_name(name) ? name : alt_name);

@@ -24,7 +24,7 @@ struct tls_trust;
  * Returns 0 and one reference, -EINVAL for an empty or overlong name, -ENOMEM.
  */
 int tls_trust_new(const char *roots, size_t roots_len, const char *name, const char *alt_name,
-	const struct tls_policy *policy, struct tls_trust **ret_trust, struct err *err);
+        const struct tls_policy *policy, struct tls_trust **ret_trust, struct err *err);
 
 /* Takes one more reference; returns `trust`. */
 struct tls_trust *tls_trust_ref(struct tls_trust *trust);

@@ -48,7 +48,8 @@ static bool accept_matches(const struct DecodedCert *dc, const struct verify_rul
 	return false;
 }
 
-/* A DNS SAN against a host name (RFC 6125 6.4): a "*" may only be the whole first label and stands for one label. */
+/* A DNS SAN against a host name (RFC 6125 6.4): a "*" may only be the whole first label and stands for one
+ * label. */
 static bool dns_matches(const char *san, size_t len, const char *name)
 {
 	size_t name_len = strlen(name);
@@ -71,7 +72,8 @@ static bool name_matches(const struct DecodedCert *dc, const char *name)
 	for (const struct DNS_entry *san = dc->altNames; san; san = san->next) {
 		if (san->len <= 0)
 			continue;
-		if (ip_len && san->type == ASN_IP_TYPE && san->len == ip_len && memcmp(san->name, ip, (size_t)ip_len) == 0)
+		if (ip_len && san->type == ASN_IP_TYPE && san->len == ip_len &&
+		        memcmp(san->name, ip, (size_t)ip_len) == 0)
 			return true;
 		if (!ip_len && san->type == ASN_DNS_TYPE && dns_matches(san->name, (size_t)san->len, name))
 			return true;
@@ -93,7 +95,8 @@ static void list_presented(const struct verify_rule *rule, const struct DecodedC
 {
 	struct spiffe id;
 	for (const struct DNS_entry *san = dc->altNames; san; san = san->next) {
-		bool is_shown = rule->kind == VERIFY_NAMES ? san->type == ASN_DNS_TYPE : cert_san_spiffe(san, &id);
+		bool is_shown =
+		        rule->kind == VERIFY_NAMES ? san->type == ASN_DNS_TYPE : cert_san_spiffe(san, &id);
 		if (is_shown && san->len > 0)
 			list_add(list, san->name, (size_t)san->len);
 	}
@@ -119,14 +122,15 @@ static int refuse(const struct verify_rule *rule, const struct DecodedCert *dc, 
 	buf_init(&presented, VERIFY_LIST_MAX);
 	list_presented(rule, dc, &presented);
 	list_expected(rule, &expected);
-	if (rule->kind == VERIFY_TRUST_DOMAIN && spiffe_parse(rule->own_id, strlen(rule->own_id), &own) == 0) {
+	if (rule->kind == VERIFY_TRUST_DOMAIN &&
+	        spiffe_parse(rule->own_id, strlen(rule->own_id), &own) == 0) {
 		what = "trust domain";
 		list_add(&expected, own.td, own.td_len);
 	}
 	int ret = err_set(err, ERR_TLS_SAN,
-		"identity verification error: peer did not present the expected %s (%.*s), got [%.*s]", what,
-		(int)expected.len, expected.data ? (const char *)expected.data : "", (int)presented.len,
-		presented.data ? (const char *)presented.data : "");
+	        "identity verification error: peer did not present the expected %s (%.*s), got [%.*s]", what,
+	        (int)expected.len, expected.data ? (const char *)expected.data : "", (int)presented.len,
+	        presented.data ? (const char *)presented.data : "");
 	buf_done(&expected);
 	buf_done(&presented);
 	return ret;
@@ -141,12 +145,14 @@ static bool rule_matches(const struct verify_rule *rule, const struct DecodedCer
 	case VERIFY_ACCEPT:
 		return accept_matches(dc, rule);
 	case VERIFY_NAMES:
-		return name_matches(dc, rule->names[0]) || (rule->names[1] && name_matches(dc, rule->names[1]));
+		return name_matches(dc, rule->names[0]) ||
+		       (rule->names[1] && name_matches(dc, rule->names[1]));
 	}
 	return false;
 }
 
-int verify_leaf(const struct verify_rule *rule, const uint8_t *der, size_t len, char **ret_peer, struct err *err)
+int verify_leaf(
+        const struct verify_rule *rule, const uint8_t *der, size_t len, char **ret_peer, struct err *err)
 {
 	struct DecodedCert dc;
 	int lib = cert_decode(&dc, der, len, CERT_TYPE, NO_VERIFY);

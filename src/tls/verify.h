@@ -35,6 +35,7 @@ struct verify_rule {
  * text of dataplane.md 17, ERR_TLS_HANDSHAKE (the certificate does not
  * parse), -ENOMEM.
  */
-int verify_leaf(const struct verify_rule *rule, const uint8_t *der, size_t len, char **ret_peer, struct err *err);
+int verify_leaf(
+        const struct verify_rule *rule, const uint8_t *der, size_t len, char **ret_peer, struct err *err);
 
 #endif

@@ -31,7 +31,8 @@ static void put_extensions(struct der *d, const struct x509_plan *plan, const ui
 	der_ext_basic(d, plan->is_ca);
 	if (!plan->is_ca)
 		der_ext_both_auth(d);
-	der_ext_key_usage(d, plan->is_ca ? EXT_KU_CERT_SIGN | EXT_KU_CRL_SIGN : EXT_KU_SIGNATURE | EXT_KU_ENCIPHER);
+	der_ext_key_usage(
+	        d, plan->is_ca ? EXT_KU_CERT_SIGN | EXT_KU_CRL_SIGN : EXT_KU_SIGNATURE | EXT_KU_ENCIPHER);
 	der_wrap(d, DER_SEQ, since);
 	der_wrap(d, DER_CTX3, since);
 }

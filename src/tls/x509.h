@@ -24,15 +24,15 @@ struct x509_name {
 
 /* What the certificate says. All pointers are borrowed. */
 struct x509_plan {
-	struct x509_name issuer;         /* subject of the signer */
-	struct x509_name subject;        /* empty for workloads */
-	int64_t not_before;              /* seconds since the epoch */
-	int64_t not_after;               /* likewise */
-	const uint8_t *point;            /* subject's public key, KEY_POINT_LEN bytes */
-	const uint8_t *issuer_id;        /* signer's key identifier, EXT_KEY_ID_LEN bytes */
-	const char *const *uris;         /* URI SANs, array of uri_cnt; one critical extension */
-	size_t uri_cnt;                  /* 0 = no subjectAltName */
-	bool is_ca;                      /* CA certificate: no extKeyUsage, keyCertSign and cRLSign */
+	struct x509_name issuer;  /* subject of the signer */
+	struct x509_name subject; /* empty for workloads */
+	int64_t not_before;       /* seconds since the epoch */
+	int64_t not_after;        /* likewise */
+	const uint8_t *point;     /* subject's public key, KEY_POINT_LEN bytes */
+	const uint8_t *issuer_id; /* signer's key identifier, EXT_KEY_ID_LEN bytes */
+	const char *const *uris;  /* URI SANs, array of uri_cnt; one critical extension */
+	size_t uri_cnt;           /* 0 = no subjectAltName */
+	bool is_ca;               /* CA certificate: no extKeyUsage, keyCertSign and cRLSign */
 };
 
 /* The identifier of a public key: SHA-256 of the point, cut (RFC 7093 2, method 1). 0 or -EIO. */

@@ -40,11 +40,11 @@ static void judge(const uint8_t *der, size_t len)
 {
 	static const char *const accept[] = {"spiffe://cluster.local/ns/default/sa/alice", "junk"};
 	const struct verify_rule rules[] = {
-		{.kind = VERIFY_TRUST_DOMAIN, .own_id = "spiffe://cluster.local/ns/default/sa/bob"},
-		{.kind = VERIFY_TRUST_DOMAIN, .own_id = ""},
-		{.kind = VERIFY_ACCEPT, .accept = accept, .accept_cnt = 2},
-		{.kind = VERIFY_NAMES, .names = {"istiod.istio-system.svc", "10.0.0.1"}},
-		{.kind = VERIFY_NAMES, .names = {"fd00::1", NULL}},
+	        {.kind = VERIFY_TRUST_DOMAIN, .own_id = "spiffe://cluster.local/ns/default/sa/bob"},
+	        {.kind = VERIFY_TRUST_DOMAIN, .own_id = ""},
+	        {.kind = VERIFY_ACCEPT, .accept = accept, .accept_cnt = 2},
+	        {.kind = VERIFY_NAMES, .names = {"istiod.istio-system.svc", "10.0.0.1"}},
+	        {.kind = VERIFY_NAMES, .names = {"fd00::1", NULL}},
 	};
 	for (size_t i = 0; i < sizeof(rules) / sizeof(rules[0]); i++) {
 		struct err err;
@@ -64,7 +64,8 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t len)
 	struct tls_cert cert;
 	if (data[0] & 1) {
 		unsigned skipped;
-		if (tls_certs_add_pem(&certs, (const char *)data + 1, len - 1, TLS_PEM_ALL_USABLE, &skipped, NULL) == 0) {
+		if (tls_certs_add_pem(&certs, (const char *)data + 1, len - 1, TLS_PEM_ALL_USABLE, &skipped,
+		            NULL) == 0) {
 			for (size_t i = 0; i < certs.cnt; i++)
 				check_fields(&certs.all[i]);
 		}

@@ -37,8 +37,8 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t len)
 		ASSERT(tls_ca_new(&ca, &err) == 0);
 	buf_init(&pem, 2 * TLS_CA_CSR_MAX);
 	buf_init(&leaf, 16384);
-	int ret = data[0] & 1 ? buf_add(&pem, data + 1, len - 1) :
-				pem_encode("CERTIFICATE REQUEST", data + 1, len - 1, 64, &pem);
+	int ret = data[0] & 1 ? buf_add(&pem, data + 1, len - 1)
+	                      : pem_encode("CERTIFICATE REQUEST", data + 1, len - 1, 64, &pem);
 	if (ret == 0) {
 		ret = tls_ca_sign(ca, pem.data ? (const char *)pem.data : "", pem.len, ALICE, 0, &leaf, &err);
 		ASSERT((ret == 0) == (leaf.len > 0));

@@ -43,13 +43,13 @@ static void authority_make(struct authority *a, const char *name, const struct a
 	if (!parent)
 		parent = a;
 	struct x509_plan plan = {
-		.issuer = {der_bytes(&parent->name), der_len(&parent->name)},
-		.subject = {der_bytes(&a->name), der_len(&a->name)},
-		.not_before = time(NULL) - 3600,
-		.not_after = time(NULL) + 3600,
-		.point = tls_key_point(a->key),
-		.issuer_id = parent->id,
-		.is_ca = true,
+	        .issuer = {der_bytes(&parent->name), der_len(&parent->name)},
+	        .subject = {der_bytes(&a->name), der_len(&a->name)},
+	        .not_before = time(NULL) - 3600,
+	        .not_after = time(NULL) + 3600,
+	        .point = tls_key_point(a->key),
+	        .issuer_id = parent->id,
+	        .is_ca = true,
 	};
 	ASSERT(x509_make(&plan, parent->key, &cert) == 0);
 	a->pem = der_pem(&cert);
@@ -75,12 +75,12 @@ char *leaf_pem(const struct authority *a, const struct tls_key *key, const struc
 {
 	struct der cert;
 	struct x509_plan plan = {
-		.issuer = {der_bytes(&a->name), der_len(&a->name)},
-		.not_before = time(NULL) + (options->from ? options->from : -3600),
-		.not_after = time(NULL) + (options->until ? options->until : 3600),
-		.point = tls_key_point(key),
-		.issuer_id = a->id,
-		.uris = options->uris,
+	        .issuer = {der_bytes(&a->name), der_len(&a->name)},
+	        .not_before = time(NULL) + (options->from ? options->from : -3600),
+	        .not_after = time(NULL) + (options->until ? options->until : 3600),
+	        .point = tls_key_point(key),
+	        .issuer_id = a->id,
+	        .uris = options->uris,
 	};
 	while (plan.uri_cnt < 4 && options->uris[plan.uri_cnt])
 		plan.uri_cnt++;
@@ -89,7 +89,7 @@ char *leaf_pem(const struct authority *a, const struct tls_key *key, const struc
 }
 
 struct tls_identity *identity_under(const struct authority *root, const struct authority *issuer,
-	const struct leaf_options *options, const struct tls_policy *policy)
+        const struct leaf_options *options, const struct tls_policy *policy)
 {
 	struct tls_identity *identity = NULL;
 	struct tls_key *key;
@@ -97,8 +97,8 @@ struct tls_identity *identity_under(const struct authority *root, const struct a
 	ASSERT(tls_key_new(&key, &err) == 0);
 	char *leaf = leaf_pem(issuer, key, options);
 	const char *chain[] = {leaf, issuer->pem};
-	int ret = tls_identity_new(key, chain, issuer == root ? 1 : 2, root->pem, NULL, policy ? policy : &plain_policy,
-		&identity, &err);
+	int ret = tls_identity_new(key, chain, issuer == root ? 1 : 2, root->pem, NULL,
+	        policy ? policy : &plain_policy, &identity, &err);
 	if (ret != 0)
 		fprintf(stderr, "identity: %s\n", err.text);
 	ASSERT(ret == 0);
@@ -143,7 +143,8 @@ static int step(struct tls_session *s, struct chain *wire, struct err *err)
 		tls_feed(s, chunk_bytes(c), c->len);
 		ret = tls_handshake(s, err);
 		ASSERT(ret != -EAGAIN || tls_feed_left(s) == 0);
-		/* Application data behind the handshake is not for this fixture; a session that ended takes nothing. */
+		/* Application data behind the handshake is not for this fixture; a session that ended takes
+		 * nothing. */
 		ASSERT(ret != 0 || tls_feed_left(s) == 0);
 		if (tls_feed_left(s))
 			tls_feed_drop(s);

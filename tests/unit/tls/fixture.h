@@ -39,9 +39,9 @@ struct authority {
 
 /* How a leaf differs from a good one. */
 struct leaf_options {
-	const char *uris[4];      /* SANs, NULL-terminated if fewer */
-	int64_t from;             /* start of validity relative to now, seconds; 0 = an hour ago */
-	int64_t until;            /* end relative to now; 0 = in an hour */
+	const char *uris[4]; /* SANs, NULL-terminated if fewer */
+	int64_t from;        /* start of validity relative to now, seconds; 0 = an hour ago */
+	int64_t until;       /* end relative to now; 0 = in an hour */
 };
 
 /* Makes a root; `name` is its organization. */
@@ -57,7 +57,7 @@ char *leaf_pem(const struct authority *a, const struct tls_key *key, const struc
 
 /* An identity whose leaf is signed by `issuer` (sent along when it is not `root`) and which trusts `root`. */
 struct tls_identity *identity_under(const struct authority *root, const struct authority *issuer,
-	const struct leaf_options *options, const struct tls_policy *policy);
+        const struct leaf_options *options, const struct tls_policy *policy);
 
 /* A good identity under `root`. */
 struct tls_identity *identity_for(const struct authority *root, const char *uri);
@@ -74,15 +74,18 @@ struct pair {
 /* Ends one handshake attempt: both established, or one failed and the other has seen the alert. */
 void pair_handshake(struct pair *p);
 
-/* Sessions for the two identities; the client accepts `accept` (NULL: nobody). Takes no reference of its own. */
+/* Sessions for the two identities; the client accepts `accept` (NULL: nobody). Takes no reference of its own.
+ */
 void pair_init(struct pair *p, struct tls_identity *client, struct tls_identity *server, const char *accept);
 
 void pair_done(struct pair *p);
 
-/* Feeds up to `max` bytes of `wire` to `s` and reads what comes into `buf`. Returns tls_read's last result, or the bytes. */
+/* Feeds up to `max` bytes of `wire` to `s` and reads what comes into `buf`. Returns tls_read's last result,
+ * or the bytes. */
 ssize_t carry(struct chain *wire, struct tls_session *s, size_t max, void *buf, size_t cap, struct err *err);
 
-/* Output of a command's stdout and stderr with `input` on its stdin; *ret_status its exit status. malloc'd. */
+/* Output of a command's stdout and stderr with `input` on its stdin; *ret_status its exit status. malloc'd.
+ */
 char *run_command(const char *command, const char *input, int *ret_status);
 
 #endif

@@ -29,14 +29,14 @@
 
 struct options {
 	bool is_server;
-	uint16_t port;                     /* server: 0 = any */
+	uint16_t port; /* server: 0 = any */
 	struct tls_policy policy;
-	const char *key, *roots;           /* files */
-	const char *chain[PEER_LIST_MAX];  /* files */
+	const char *key, *roots;          /* files */
+	const char *chain[PEER_LIST_MAX]; /* files */
 	size_t chain_cnt;
 	const char *accept[PEER_LIST_MAX]; /* SPIFFE ids */
 	size_t accept_cnt;
-	const char *name, *alt;            /* control plane names */
+	const char *name, *alt; /* control plane names */
 };
 
 struct peer {
@@ -91,8 +91,8 @@ static void parse(struct options *o, int argc, char **argv)
 
 static int connect_or_accept(const struct options *o)
 {
-	struct sockaddr_in addr = {.sin_family = AF_INET, .sin_port = htons(o->port),
-		.sin_addr.s_addr = htonl(INADDR_LOOPBACK)};
+	struct sockaddr_in addr = {
+	        .sin_family = AF_INET, .sin_port = htons(o->port), .sin_addr.s_addr = htonl(INADDR_LOOPBACK)};
 	socklen_t len = sizeof(addr);
 	int fd = socket(AF_INET, SOCK_STREAM, 0);
 	if (!o->is_server) {
@@ -127,7 +127,8 @@ static struct tls_identity *load_identity(const struct options *o)
 	for (size_t i = 0; i < o->chain_cnt; i++)
 		chain[i] = slurp(o->chain[i]);
 	if (tls_key_from_pem(pem, strlen(pem), &key, &err) != 0 ||
-		tls_identity_new(key, (const char *const *)chain, o->chain_cnt, roots, NULL, &o->policy, &identity, &err) != 0) {
+	        tls_identity_new(key, (const char *const *)chain, o->chain_cnt, roots, NULL, &o->policy,
+	                &identity, &err) != 0) {
 		fprintf(stderr, "identity: %s\n", err.text);
 		exit(2);
 	}
@@ -144,7 +145,8 @@ static void session_up(struct peer *p, const struct options *o)
 	if (o->name) {
 		struct tls_trust *trust;
 		char *roots = slurp(o->roots);
-		ASSERT(tls_trust_new(roots, strlen(roots), o->name, o->alt, &o->policy, &trust, &p->err) == 0);
+		ASSERT(tls_trust_new(roots, strlen(roots), o->name, o->alt, &o->policy, &trust, &p->err) ==
+		        0);
 		ASSERT(tls_control_new(trust, &p->pool, &p->out, &p->s, &p->err) == 0);
 		tls_trust_unref(trust);
 		free(roots);
@@ -154,7 +156,8 @@ static void session_up(struct peer *p, const struct options *o)
 	if (o->is_server)
 		ASSERT(tls_server_new(identity, &p->pool, &p->out, &p->s, &p->err) == 0);
 	else
-		ASSERT(tls_client_new(identity, o->accept, o->accept_cnt, &p->pool, &p->out, &p->s, &p->err) == 0);
+		ASSERT(tls_client_new(
+		               identity, o->accept, o->accept_cnt, &p->pool, &p->out, &p->s, &p->err) == 0);
 	tls_identity_unref(identity);
 }
 
@@ -189,7 +192,7 @@ static int handshake(struct peer *p, uint8_t *wire, size_t cap)
 		return failed(p);
 	flush_out(p);
 	fprintf(stderr, "established %s %s %s %s %s\n", tls_version_name(p->s), tls_cipher_name(p->s),
-		tls_group_name(p->s), tls_alpn_is_h2(p->s) ? "h2" : "none", tls_peer_identity(p->s));
+	        tls_group_name(p->s), tls_alpn_is_h2(p->s) ? "h2" : "none", tls_peer_identity(p->s));
 	return 0;
 }
 

@@ -60,7 +60,8 @@ static char *make_csr(struct tls_key *key, const char *id)
 	return text;
 }
 
-static int sign(struct tls_ca *ca, const char *csr, const char *id, uint32_t ttl, char **ret_leaf, struct err *err)
+static int sign(
+        struct tls_ca *ca, const char *csr, const char *id, uint32_t ttl, char **ret_leaf, struct err *err)
 {
 	struct buf leaf;
 	buf_init(&leaf, 16384);
@@ -90,14 +91,18 @@ static void test_leaf(void **state)
 	assert_non_null(strstr(out, "Version: 3"));
 	assert_non_null(strstr(out, "Issuer: O = cluster.local\n"));
 	assert_non_null(strstr(out, "Subject: \n"));
-	assert_non_null(strstr(out, "X509v3 Key Usage: critical\n                Digital Signature, Key Encipherment\n"));
-	assert_non_null(strstr(out, "X509v3 Extended Key Usage: \n                TLS Web Server Authentication, TLS Web Client Authentication\n"));
+	assert_non_null(strstr(
+	        out, "X509v3 Key Usage: critical\n                Digital Signature, Key Encipherment\n"));
+	assert_non_null(strstr(out,
+	        "X509v3 Extended Key Usage: \n                TLS Web Server Authentication, TLS Web Client Authentication\n"));
 	assert_non_null(strstr(out, "X509v3 Basic Constraints: critical\n                CA:FALSE\n"));
-	assert_non_null(strstr(out, "X509v3 Subject Alternative Name: critical\n                URI:" ALICE "\n"));
+	assert_non_null(
+	        strstr(out, "X509v3 Subject Alternative Name: critical\n                URI:" ALICE "\n"));
 	assert_non_null(strstr(out, "Signature Algorithm: ecdsa-with-SHA256"));
 	free(out);
 	const char *chain[] = {leaf};
-	assert_int_equal(tls_identity_new(key, chain, 1, tls_ca_root_pem(ca), ALICE, &policy, &identity, &err), 0);
+	assert_int_equal(
+	        tls_identity_new(key, chain, 1, tls_ca_root_pem(ca), ALICE, &policy, &identity, &err), 0);
 	assert_in_range(time(NULL) - tls_identity_not_before(identity), 120, 125);
 	assert_in_range(tls_identity_not_after(identity) - time(NULL), 86395, 86400);
 	tls_identity_unref(identity);
@@ -131,8 +136,9 @@ static void test_chain_verifies(void **state)
 	assert_int_equal(sign(ca, csr, ALICE, 600, &leaf, &err), 0);
 	write_file(f, "leaf.pem", leaf, 0600);
 	for (int i = 0; i < 2; i++) {
-		snprintf(line, sizeof(line), "openssl verify -x509_strict -CAfile %s/%s -purpose %s %s/leaf.pem", f->path, TLS_CA_CERT_FILE,
-			i ? "sslserver" : "sslclient", f->path);
+		snprintf(line, sizeof(line),
+		        "openssl verify -x509_strict -CAfile %s/%s -purpose %s %s/leaf.pem", f->path,
+		        TLS_CA_CERT_FILE, i ? "sslserver" : "sslclient", f->path);
 		char *out = run_command(line, "", &status);
 		if (status != 0)
 			fail_msg("%s", out);
@@ -168,25 +174,33 @@ static void test_refusals(void **state)
 	assert_int_equal(sign(ca, csr, "alice", 0, &leaf, &err), -EINVAL);
 	assert_int_equal(sign(ca, "", ALICE, 0, &leaf, &err), -EBADMSG);
 	assert_int_equal(sign(ca, tls_ca_root_pem(ca), ALICE, 0, &leaf, &err), -EBADMSG);
-	assert_int_equal(sign(ca, "-----BEGIN CERTIFICATE REQUEST-----\nMAA=\n-----END CERTIFICATE REQUEST-----\n", ALICE, 0, &leaf, &err),
-		-EBADMSG);
+	assert_int_equal(
+	        sign(ca, "-----BEGIN CERTIFICATE REQUEST-----\nMAA=\n-----END CERTIFICATE REQUEST-----\n",
+	                ALICE, 0, &leaf, &err),
+	        -EBADMSG);
 	/* Requests of the openssl tool: a good one, then each of the other kinds. */
 	static const struct {
 		const char *key, *san;
 		int want;
 	} rows[] = {
-		{"-newkey ec -pkeyopt ec_paramgen_curve:P-256", "-addext subjectAltName=URI:" ALICE, 0},
-		{"-newkey ec -pkeyopt ec_paramgen_curve:P-256", "", -EACCES},
-		{"-newkey ec -pkeyopt ec_paramgen_curve:P-256", "-addext subjectAltName=DNS:alice", -EACCES},
-		{"-newkey ec -pkeyopt ec_paramgen_curve:P-256", "-addext subjectAltName=URI:" ALICE ",URI:https://x/", -EACCES},
-		{"-newkey ec -pkeyopt ec_paramgen_curve:P-256", "-addext subjectAltName=URI:" ALICE ",DNS:alice", -EACCES},
-		{"-newkey ec -pkeyopt ec_paramgen_curve:P-256", "-addext subjectAltName=URI:" ALICE ",email:a@b.c", -EACCES},
-		{"-newkey ec -pkeyopt ec_paramgen_curve:P-384", "-addext subjectAltName=URI:" ALICE, -EBADMSG},
-		{"-newkey rsa:2048", "-addext subjectAltName=URI:" ALICE, -EBADMSG},
+	        {"-newkey ec -pkeyopt ec_paramgen_curve:P-256", "-addext subjectAltName=URI:" ALICE, 0},
+	        {"-newkey ec -pkeyopt ec_paramgen_curve:P-256", "", -EACCES},
+	        {"-newkey ec -pkeyopt ec_paramgen_curve:P-256", "-addext subjectAltName=DNS:alice", -EACCES},
+	        {"-newkey ec -pkeyopt ec_paramgen_curve:P-256",
+	                "-addext subjectAltName=URI:" ALICE ",URI:https://x/", -EACCES},
+	        {"-newkey ec -pkeyopt ec_paramgen_curve:P-256",
+	                "-addext subjectAltName=URI:" ALICE ",DNS:alice", -EACCES},
+	        {"-newkey ec -pkeyopt ec_paramgen_curve:P-256",
+	                "-addext subjectAltName=URI:" ALICE ",email:a@b.c", -EACCES},
+	        {"-newkey ec -pkeyopt ec_paramgen_curve:P-384", "-addext subjectAltName=URI:" ALICE,
+	                -EBADMSG},
+	        {"-newkey rsa:2048", "-addext subjectAltName=URI:" ALICE, -EBADMSG},
 	};
 	for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
 		char line[500];
-		snprintf(line, sizeof(line), "openssl req -new -nodes %s -keyout /dev/null -subj /CN=x %s 2>/dev/null", rows[i].key, rows[i].san);
+		snprintf(line, sizeof(line),
+		        "openssl req -new -nodes %s -keyout /dev/null -subj /CN=x %s 2>/dev/null",
+		        rows[i].key, rows[i].san);
 		char *other = run_command(line, "", &status);
 		assert_int_equal(status, 0);
 		int ret = sign(ca, other, ALICE, 0, &leaf, &err);
@@ -236,7 +250,8 @@ static void test_tampered(void **state)
 			continue;
 		*at = keep == 'A' ? 'B' : 'A';
 		int ret = sign(ca, csr, ALICE, 0, &leaf, &err);
-		/* Behind the signed part the library overlooks this and that, as long as the signature itself is whole. */
+		/* Behind the signed part the library overlooks this and that, as long as the signature itself
+		 * is whole. */
 		assert_true(ret != 0 || chars == 0);
 		refused_cnt += ret != 0;
 		chars -= chars > 0;
@@ -304,7 +319,8 @@ static void test_root_is_kept(void **state)
 	assert_int_equal(sign(ca, csr, ALICE, 0, &leaf, &err), 0);
 	const char *chain[] = {leaf};
 	assert_int_equal(tls_identity_new(key, chain, 1, tls_ca_root_pem(ca), ALICE, &policy, &a, &err), 0);
-	assert_int_equal(tls_identity_new(key, chain, 1, tls_ca_root_pem(again), ALICE, &policy, &b, &err), 0);
+	assert_int_equal(
+	        tls_identity_new(key, chain, 1, tls_ca_root_pem(again), ALICE, &policy, &b, &err), 0);
 	struct pair p;
 	pair_init(&p, a, b, ALICE);
 	pair_handshake(&p);
@@ -339,8 +355,10 @@ static void test_foreign_root(void **state)
 	struct err err;
 	char *leaf, line[500];
 	int status;
-	snprintf(line, sizeof(line), "cd %s && umask 077 && openssl req -x509 -nodes -newkey ec -pkeyopt ec_paramgen_curve:P-256 -keyout %s "
-		"-out %s -days 2 -subj '/C=DE/O=Acme/CN=Root of it all' -addext keyUsage=critical,keyCertSign", f->path, TLS_CA_KEY_FILE, TLS_CA_CERT_FILE);
+	snprintf(line, sizeof(line),
+	        "cd %s && umask 077 && openssl req -x509 -nodes -newkey ec -pkeyopt ec_paramgen_curve:P-256 -keyout %s "
+	        "-out %s -days 2 -subj '/C=DE/O=Acme/CN=Root of it all' -addext keyUsage=critical,keyCertSign",
+	        f->path, TLS_CA_KEY_FILE, TLS_CA_CERT_FILE);
 	free(run_command(line, "", &status));
 	assert_int_equal(status, 0);
 	assert_int_equal(tls_ca_open(f->fd, &ca, &err), 0);
@@ -353,7 +371,8 @@ static void test_foreign_root(void **state)
 	assert_in_range(certs.all[0].not_after - time(NULL), 2 * 86400 - 60, 2 * 86400);
 	tls_certs_done(&certs);
 	write_file(f, "leaf.pem", leaf, 0600);
-	snprintf(line, sizeof(line), "openssl verify -x509_strict -CAfile %s/%s %s/leaf.pem", f->path, TLS_CA_CERT_FILE, f->path);
+	snprintf(line, sizeof(line), "openssl verify -x509_strict -CAfile %s/%s %s/leaf.pem", f->path,
+	        TLS_CA_CERT_FILE, f->path);
 	char *out = run_command(line, "", &status);
 	if (status != 0)
 		fail_msg("%s", out);
@@ -443,15 +462,15 @@ static void test_race(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_leaf),
-		cmocka_unit_test_setup_teardown(test_chain_verifies, folder_up, folder_down),
-		cmocka_unit_test(test_refusals),
-		cmocka_unit_test(test_tampered),
-		cmocka_unit_test(test_lifetimes),
-		cmocka_unit_test_setup_teardown(test_root_is_kept, folder_up, folder_down),
-		cmocka_unit_test_setup_teardown(test_foreign_root, folder_up, folder_down),
-		cmocka_unit_test_setup_teardown(test_bad_files, folder_up, folder_down),
-		cmocka_unit_test_setup_teardown(test_race, folder_up, folder_down),
+	        cmocka_unit_test(test_leaf),
+	        cmocka_unit_test_setup_teardown(test_chain_verifies, folder_up, folder_down),
+	        cmocka_unit_test(test_refusals),
+	        cmocka_unit_test(test_tampered),
+	        cmocka_unit_test(test_lifetimes),
+	        cmocka_unit_test_setup_teardown(test_root_is_kept, folder_up, folder_down),
+	        cmocka_unit_test_setup_teardown(test_foreign_root, folder_up, folder_down),
+	        cmocka_unit_test_setup_teardown(test_bad_files, folder_up, folder_down),
+	        cmocka_unit_test_setup_teardown(test_race, folder_up, folder_down),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -83,9 +83,10 @@ static void test_as_openssl_says(void **state)
 	tls_cert_time_text(certs.all[0].not_before, from);
 	tls_cert_time_text(certs.all[0].not_after, until);
 	snprintf(want, sizeof(want), "%s\n%s\n%s\n", serial, from, until);
-	char *out = run_command("openssl x509 -noout -serial -startdate -enddate -dateopt iso_8601 | sed 's/.*=//; s/ /T/' | "
-		"python3 -c 'import sys; n = sys.stdin.readline(); print(int(n, 16)); print(sys.stdin.read(), end=\"\")'",
-		w->leaf, &status);
+	char *out = run_command(
+	        "openssl x509 -noout -serial -startdate -enddate -dateopt iso_8601 | sed 's/.*=//; s/ /T/' | "
+	        "python3 -c 'import sys; n = sys.stdin.readline(); print(int(n, 16)); print(sys.stdin.read(), end=\"\")'",
+	        w->leaf, &status);
 	assert_string_equal(out, want);
 	free(out);
 	tls_certs_done(&certs);
@@ -98,11 +99,16 @@ static void test_serial_texts(void **state)
 		size_t len;
 		const char *text;
 	} rows[] = {
-		{"", 0, "0"}, {"\x01", 1, "1"}, {"\x0a", 1, "10"}, {"\xff", 1, "255"}, {"\x01\x00", 2, "256"},
-		{"\xe3\x75\x8a\xe7\xac\x16\x6f\x41", 8, "16390159146514018113"},
-		{"\xff\xff\xff\xff\xff\xff\xff\xff\xff\xff\xff\xff\xff\xff\xff\xff", 16, "340282366920938463463374607431768211455"},
-		{"\xff\xff\xff\xff\xff\xff\xff\xff\xff\xff\xff\xff\xff\xff\xff\xff\xff\xff\xff\xff\xff\xff\xff\xff\xff\xff\xff\xff\xff\xff\xff\xff",
-			32, "115792089237316195423570985008687907853269984665640564039457584007913129639935"},
+	        {"", 0, "0"},
+	        {"\x01", 1, "1"},
+	        {"\x0a", 1, "10"},
+	        {"\xff", 1, "255"},
+	        {"\x01\x00", 2, "256"},
+	        {"\xe3\x75\x8a\xe7\xac\x16\x6f\x41", 8, "16390159146514018113"},
+	        {"\xff\xff\xff\xff\xff\xff\xff\xff\xff\xff\xff\xff\xff\xff\xff\xff", 16,
+	                "340282366920938463463374607431768211455"},
+	        {"\xff\xff\xff\xff\xff\xff\xff\xff\xff\xff\xff\xff\xff\xff\xff\xff\xff\xff\xff\xff\xff\xff\xff\xff\xff\xff\xff\xff\xff\xff\xff\xff",
+	                32, "115792089237316195423570985008687907853269984665640564039457584007913129639935"},
 	};
 	for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
 		struct tls_cert cert = {.serial_len = rows[i].len};
@@ -163,7 +169,8 @@ static void test_bundles(void **state)
 	assert_int_equal(add(&certs, "", TLS_PEM_ALL, NULL), ERR_CERT_PARSE);
 	assert_int_equal(add(&certs, "", TLS_PEM_ALL_USABLE, &skipped), 0);
 	assert_int_equal(skipped, 0);
-	assert_int_equal(add(&certs, "-----BEGIN CERTIFICATE-----\nMAA=\n", TLS_PEM_ALL, NULL), ERR_CERT_PARSE);
+	assert_int_equal(
+	        add(&certs, "-----BEGIN CERTIFICATE-----\nMAA=\n", TLS_PEM_ALL, NULL), ERR_CERT_PARSE);
 	assert_int_equal(add(&certs, "-----BEGIN CERTIFICATE-----\nMAA=\n", TLS_PEM_ALL_USABLE, &skipped), 0);
 	assert_int_equal(skipped, 1);
 	assert_int_equal(certs.cnt, 3);
@@ -241,15 +248,15 @@ static void test_nul_in_name(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_fields),
-		cmocka_unit_test(test_as_openssl_says),
-		cmocka_unit_test(test_serial_texts),
-		cmocka_unit_test(test_time_texts),
-		cmocka_unit_test(test_pem_again),
-		cmocka_unit_test(test_bundles),
-		cmocka_unit_test(test_too_many),
-		cmocka_unit_test(test_damage),
-		cmocka_unit_test(test_nul_in_name),
+	        cmocka_unit_test(test_fields),
+	        cmocka_unit_test(test_as_openssl_says),
+	        cmocka_unit_test(test_serial_texts),
+	        cmocka_unit_test(test_time_texts),
+	        cmocka_unit_test(test_pem_again),
+	        cmocka_unit_test(test_bundles),
+	        cmocka_unit_test(test_too_many),
+	        cmocka_unit_test(test_damage),
+	        cmocka_unit_test(test_nul_in_name),
 	};
 	return cmocka_run_group_tests(tests, world_up, world_down);
 }

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* The DER writer: lengths, integers, times, its ceiling. Whole structures are judged by openssl in other tests. */
+/* The DER writer: lengths, integers, times, its ceiling. Whole structures are judged by openssl in other
+ * tests. */
 #include <errno.h>
 #include <setjmp.h>
 #include <stdarg.h>
@@ -24,7 +25,12 @@ static void test_order(void **state)
 	der_elem(&d, DER_OCTETS, "b", 1);
 	der_elem(&d, DER_OCTETS, "a", 1);
 	der_wrap(&d, DER_SEQ, 0);
-	expect(&d, "\x30\x06\x04\x01" "a" "\x04\x01" "b", 8);
+	expect(&d,
+	        "\x30\x06\x04\x01"
+	        "a"
+	        "\x04\x01"
+	        "b",
+	        8);
 }
 
 static void test_lengths(void **state)
@@ -35,8 +41,12 @@ static void test_lengths(void **state)
 		const char *head;
 		size_t head_len;
 	} rows[] = {
-		{0, "\x04\x00", 2}, {127, "\x04\x7f", 2}, {128, "\x04\x81\x80", 3}, {255, "\x04\x81\xff", 3},
-		{256, "\x04\x82\x01\x00", 4}, {1000, "\x04\x82\x03\xe8", 4},
+	        {0, "\x04\x00", 2},
+	        {127, "\x04\x7f", 2},
+	        {128, "\x04\x81\x80", 3},
+	        {255, "\x04\x81\xff", 3},
+	        {256, "\x04\x82\x01\x00", 4},
+	        {1000, "\x04\x82\x03\xe8", 4},
 	};
 	for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
 		struct der d;
@@ -75,9 +85,18 @@ static void check_time(int64_t seconds, const char *out, size_t len)
 
 static void test_time(void **state)
 {
-	check_time(0, "\x17\x0d" "700101000000Z", 15);
-	check_time(2524607999, "\x17\x0d" "491231235959Z", 15);
-	check_time(2524608000, "\x18\x0f" "20500101000000Z", 17);
+	check_time(0,
+	        "\x17\x0d"
+	        "700101000000Z",
+	        15);
+	check_time(2524607999,
+	        "\x17\x0d"
+	        "491231235959Z",
+	        15);
+	check_time(2524608000,
+	        "\x18\x0f"
+	        "20500101000000Z",
+	        17);
 	struct der d;
 	der_init(&d);
 	der_time(&d, INT64_MAX);
@@ -106,11 +125,11 @@ static void test_ceiling(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_order),
-		cmocka_unit_test(test_lengths),
-		cmocka_unit_test(test_uint),
-		cmocka_unit_test(test_time),
-		cmocka_unit_test(test_ceiling),
+	        cmocka_unit_test(test_order),
+	        cmocka_unit_test(test_lengths),
+	        cmocka_unit_test(test_uint),
+	        cmocka_unit_test(test_time),
+	        cmocka_unit_test(test_ceiling),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -54,13 +54,14 @@ static int world_down(void **state)
 
 /* Takes a CA's answer as the broker cuts it: all but the last element, the last. */
 static int answer(const struct world *w, const char *const *elements, size_t cnt, const char *expected,
-	struct tls_identity **ret_identity, struct err *err)
+        struct tls_identity **ret_identity, struct err *err)
 {
 	memset(err, 0, sizeof(*err));
 	*ret_identity = NULL;
 	if (cnt < 2)
 		return tls_identity_new(w->key, elements, cnt, "", expected, &plain, ret_identity, err);
-	return tls_identity_new(w->key, elements, cnt - 1, elements[cnt - 1], expected, &plain, ret_identity, err);
+	return tls_identity_new(
+	        w->key, elements, cnt - 1, elements[cnt - 1], expected, &plain, ret_identity, err);
 }
 
 static void test_no_element(void **state)
@@ -149,7 +150,9 @@ static void test_several_roots(void **state)
 	struct tls_key *key;
 	assert_int_equal(tls_key_new(&key, &err), 0);
 	char *leaf = leaf_pem(&w->other, key, &bob);
-	assert_int_equal(tls_identity_new(key, (const char *const[]){leaf}, 1, roots, BOB, &plain, &under_other, &err), 0);
+	assert_int_equal(
+	        tls_identity_new(key, (const char *const[]){leaf}, 1, roots, BOB, &plain, &under_other, &err),
+	        0);
 	struct pair p;
 	pair_init(&p, identity, under_other, BOB);
 	pair_handshake(&p);
@@ -196,7 +199,8 @@ static void test_wrong_key(void **state)
 	struct tls_identity *identity = NULL;
 	struct err err;
 	const char *chain[] = {w->leaf};
-	assert_int_equal(tls_identity_new(w->root.key, chain, 1, w->root.pem, ALICE, &plain, &identity, &err), ERR_SIGNING);
+	assert_int_equal(tls_identity_new(w->root.key, chain, 1, w->root.pem, ALICE, &plain, &identity, &err),
+	        ERR_SIGNING);
 	assert_string_equal(err.text, "the certificate was not issued for our key");
 	assert_null(identity);
 }
@@ -245,17 +249,17 @@ static void test_out_of_memory(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_no_element),
-		cmocka_unit_test(test_one_element),
-		cmocka_unit_test(test_two_elements),
-		cmocka_unit_test(test_three_elements),
-		cmocka_unit_test(test_only_first_blocks_count),
-		cmocka_unit_test(test_several_roots),
-		cmocka_unit_test(test_bad_blocks),
-		cmocka_unit_test(test_wrong_identity),
-		cmocka_unit_test(test_wrong_key),
-		cmocka_unit_test(test_no_spiffe_id),
-		cmocka_unit_test(test_out_of_memory),
+	        cmocka_unit_test(test_no_element),
+	        cmocka_unit_test(test_one_element),
+	        cmocka_unit_test(test_two_elements),
+	        cmocka_unit_test(test_three_elements),
+	        cmocka_unit_test(test_only_first_blocks_count),
+	        cmocka_unit_test(test_several_roots),
+	        cmocka_unit_test(test_bad_blocks),
+	        cmocka_unit_test(test_wrong_identity),
+	        cmocka_unit_test(test_wrong_key),
+	        cmocka_unit_test(test_no_spiffe_id),
+	        cmocka_unit_test(test_out_of_memory),
 	};
 	return cmocka_run_group_tests(tests, world_up, world_down);
 }

@@ -42,11 +42,13 @@ static void test_csr(void **state)
 	assert_non_null(strstr(out, "Version: 1 (0x0)"));
 	assert_non_null(strstr(out, "Subject: \n"));
 	assert_non_null(strstr(out, "NIST CURVE: P-256"));
-	assert_non_null(strstr(out, "X509v3 Subject Alternative Name: critical\n                    URI:" ALICE "\n"));
+	assert_non_null(strstr(
+	        out, "X509v3 Subject Alternative Name: critical\n                    URI:" ALICE "\n"));
 	assert_non_null(strstr(out, "Signature Algorithm: ecdsa-with-SHA256"));
 	free(out);
 	/* One attribute with one extension. */
-	out = run_command("openssl asn1parse | grep -c 'OBJECT.*Extension Request\\|OBJECT.*X509v3'", csr, &status);
+	out = run_command(
+	        "openssl asn1parse | grep -c 'OBJECT.*Extension Request\\|OBJECT.*X509v3'", csr, &status);
 	assert_string_equal(out, "2\n");
 	free(out);
 	free(csr);
@@ -161,11 +163,16 @@ static void test_bad_pem(void **state)
 	struct tls_key *key;
 	struct err err;
 	int status;
-	char *p384 = run_command("openssl genpkey -algorithm EC -pkeyopt ec_paramgen_curve:P-384", "", &status);
-	char *rsa = run_command("openssl genpkey -quiet -algorithm RSA -pkeyopt rsa_keygen_bits:1024 || openssl genpkey "
-		"-algorithm RSA -pkeyopt rsa_keygen_bits:1024 2>/dev/null", "", &status);
-	const char *bad[] = {"", "junk", p384, rsa, "-----BEGIN PRIVATE KEY-----\nAAAA\n-----END PRIVATE KEY-----\n",
-		"-----BEGIN PUBLIC KEY-----\nAAAA\n-----END PUBLIC KEY-----\n", "-----BEGIN PRIVATE KEY-----\nAAAA\n"};
+	char *p384 =
+	        run_command("openssl genpkey -algorithm EC -pkeyopt ec_paramgen_curve:P-384", "", &status);
+	char *rsa = run_command(
+	        "openssl genpkey -quiet -algorithm RSA -pkeyopt rsa_keygen_bits:1024 || openssl genpkey "
+	        "-algorithm RSA -pkeyopt rsa_keygen_bits:1024 2>/dev/null",
+	        "", &status);
+	const char *bad[] = {"", "junk", p384, rsa,
+	        "-----BEGIN PRIVATE KEY-----\nAAAA\n-----END PRIVATE KEY-----\n",
+	        "-----BEGIN PUBLIC KEY-----\nAAAA\n-----END PUBLIC KEY-----\n",
+	        "-----BEGIN PRIVATE KEY-----\nAAAA\n"};
 	for (size_t i = 0; i < sizeof(bad) / sizeof(bad[0]); i++)
 		assert_int_equal(tls_key_from_pem(bad[i], strlen(bad[i]), &key, &err), -EBADMSG);
 	free(p384);
@@ -190,13 +197,13 @@ static void test_der_sign(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_csr),
-		cmocka_unit_test(test_csr_long_and_bad),
-		cmocka_unit_test(test_keys_differ),
-		cmocka_unit_test(test_memory_is_guarded),
-		cmocka_unit_test(test_pem),
-		cmocka_unit_test(test_bad_pem),
-		cmocka_unit_test(test_der_sign),
+	        cmocka_unit_test(test_csr),
+	        cmocka_unit_test(test_csr_long_and_bad),
+	        cmocka_unit_test(test_keys_differ),
+	        cmocka_unit_test(test_memory_is_guarded),
+	        cmocka_unit_test(test_pem),
+	        cmocka_unit_test(test_bad_pem),
+	        cmocka_unit_test(test_der_sign),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -19,7 +19,8 @@ static int next(const char **at, struct pem_block *block)
 
 static void test_find(void **state)
 {
-	const char *at = "noise\n-----BEGIN A-----\nAQID\n-----END A-----\n# comment\n-----BEGIN B C-----\r\nBAUG\r\n-----END B C-----\r\n";
+	const char *at =
+	        "noise\n-----BEGIN A-----\nAQID\n-----END A-----\n# comment\n-----BEGIN B C-----\r\nBAUG\r\n-----END B C-----\r\n";
 	struct pem_block block;
 	struct buf out;
 	buf_init(&out, 100);
@@ -38,8 +39,10 @@ static void test_find(void **state)
 static void test_broken_frames(void **state)
 {
 	static const char *const bad[] = {
-		"-----BEGIN A-----\nAQID\n", "-----BEGIN A-----\nAQID\n-----END B-----\n", "-----BEGIN A\n",
-		"-----BEGIN AAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAA-----\nAQID\n",
+	        "-----BEGIN A-----\nAQID\n",
+	        "-----BEGIN A-----\nAQID\n-----END B-----\n",
+	        "-----BEGIN A\n",
+	        "-----BEGIN AAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAA-----\nAQID\n",
 	};
 	struct pem_block block;
 	for (size_t i = 0; i < sizeof(bad) / sizeof(bad[0]); i++) {
@@ -51,8 +54,10 @@ static void test_broken_frames(void **state)
 static void test_broken_bodies(void **state)
 {
 	static const char *const bad[] = {
-		"-----BEGIN A-----\n-----END A-----\n", "-----BEGIN A-----\nA*ID\n-----END A-----\n",
-		"-----BEGIN A-----\nProc-Type: 4,ENCRYPTED\n\nAQID\n-----END A-----\n", "-----BEGIN A----------END A-----",
+	        "-----BEGIN A-----\n-----END A-----\n",
+	        "-----BEGIN A-----\nA*ID\n-----END A-----\n",
+	        "-----BEGIN A-----\nProc-Type: 4,ENCRYPTED\n\nAQID\n-----END A-----\n",
+	        "-----BEGIN A----------END A-----",
 	};
 	struct pem_block block;
 	struct buf out;
@@ -113,11 +118,11 @@ static void test_ceiling(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_find),
-		cmocka_unit_test(test_broken_frames),
-		cmocka_unit_test(test_broken_bodies),
-		cmocka_unit_test(test_round_trip),
-		cmocka_unit_test(test_ceiling),
+	        cmocka_unit_test(test_find),
+	        cmocka_unit_test(test_broken_frames),
+	        cmocka_unit_test(test_broken_bodies),
+	        cmocka_unit_test(test_round_trip),
+	        cmocka_unit_test(test_ceiling),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }

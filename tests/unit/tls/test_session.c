@@ -70,7 +70,8 @@ static void test_handshake(void **state)
 }
 
 /* Runs a handshake that must fail on one side, and returns the pair for a closer look. */
-static void refused(struct pair *p, struct tls_identity *client, struct tls_identity *server, const char *accept)
+static void refused(
+        struct pair *p, struct tls_identity *client, struct tls_identity *server, const char *accept)
 {
 	pair_init(p, client, server, accept);
 	pair_handshake(p);
@@ -84,7 +85,8 @@ static void test_unexpected_san(void **state)
 	refused(&p, w->alice, w->bob, ALICE);
 	assert_int_equal(p.client_ret, ERR_TLS_SAN);
 	assert_string_equal(p.client_err.text,
-		"identity verification error: peer did not present the expected SAN (" ALICE "), got [" BOB "]");
+	        "identity verification error: peer did not present the expected SAN (" ALICE "), got [" BOB
+	        "]");
 	assert_int_equal(p.server_ret, ERR_TLS_HANDSHAKE);
 	assert_string_equal(p.server_err.text, "received fatal alert: CertificateUnknown");
 	assert_null(tls_peer_identity(p.client));
@@ -103,8 +105,9 @@ static void test_trust_domain(void **state)
 	struct pair p;
 	refused(&p, stranger, w->bob, BOB);
 	assert_int_equal(p.server_ret, ERR_TLS_SAN);
-	assert_string_equal(p.server_err.text, "identity verification error: peer did not present the expected trust domain "
-		"(cluster.local), got [" STRANGER "]");
+	assert_string_equal(p.server_err.text,
+	        "identity verification error: peer did not present the expected trust domain "
+	        "(cluster.local), got [" STRANGER "]");
 	/* A TLS 1.3 client is done before the server has judged it: it learns by the alert. */
 	char byte;
 	assert_int_equal(p.client_ret, 0);
@@ -126,7 +129,8 @@ static void test_second_san_counts(void **state)
 	assert_int_equal(p.server_ret, 0);
 	assert_string_equal(tls_peer_identity(p.server), STRANGER);
 	pair_done(&p);
-	/* As a server: any of its SANs may be the accepted one. Its own first SAN is no SPIFFE id: no domain check. */
+	/* As a server: any of its SANs may be the accepted one. Its own first SAN is no SPIFFE id: no domain
+	 * check. */
 	pair_init(&p, w->alice, many, BOB);
 	pair_handshake(&p);
 	assert_int_equal(p.client_ret, 0);
@@ -147,10 +151,10 @@ static void test_bad_chains(void **state)
 		struct tls_identity *client;
 		const char *server_text, *client_text;
 	} cases[] = {
-		{identity_under(&w->root, &w->root, &past, NULL), "invalid peer certificate: Expired",
-			"received fatal alert: CertificateExpired"},
-		{identity_under(&w->root, &w->root, &future, NULL), "invalid peer certificate: NotValidYet",
-			"received fatal alert: CertificateExpired"},
+	        {identity_under(&w->root, &w->root, &past, NULL), "invalid peer certificate: Expired",
+	                "received fatal alert: CertificateExpired"},
+	        {identity_under(&w->root, &w->root, &future, NULL), "invalid peer certificate: NotValidYet",
+	                "received fatal alert: CertificateExpired"},
 	};
 	struct pair p;
 	for (size_t i = 0; i < 2; i++) {
@@ -158,7 +162,8 @@ static void test_bad_chains(void **state)
 		refused(&p, cases[i].client, w->bob, BOB);
 		assert_int_equal(p.server_ret, ERR_TLS_HANDSHAKE);
 		assert_string_equal(p.server_err.text, cases[i].server_text);
-		assert_int_equal(carry(&p.to_client, p.client, 65536, &byte, 1, &p.client_err), ERR_TLS_RECORD);
+		assert_int_equal(
+		        carry(&p.to_client, p.client, 65536, &byte, 1, &p.client_err), ERR_TLS_RECORD);
 		assert_string_equal(p.client_err.text, cases[i].client_text);
 		pair_done(&p);
 		tls_identity_unref(cases[i].client);
@@ -249,7 +254,8 @@ static void bulk(struct tls_session *from, struct tls_session *to, struct chain 
 			assert_int_equal(tls_write(from, out, len, &err), 0);
 			sent += len;
 		}
-		ssize_t ret = carry(wire, to, 1 + rand_below(rand_below(3) ? 40000 : 50), in, 1 + rand_below(sizeof(in)), &err);
+		ssize_t ret = carry(wire, to, 1 + rand_below(rand_below(3) ? 40000 : 50), in,
+		        1 + rand_below(sizeof(in)), &err);
 		if (ret == -EAGAIN)
 			continue;
 		if (ret <= 0)
@@ -535,26 +541,26 @@ static void test_many_in_one_identity(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_handshake),
-		cmocka_unit_test(test_unexpected_san),
-		cmocka_unit_test(test_trust_domain),
-		cmocka_unit_test(test_second_san_counts),
-		cmocka_unit_test(test_bad_chains),
-		cmocka_unit_test(test_intermediate),
-		cmocka_unit_test(test_policies),
-		cmocka_unit_test(test_bulk),
-		cmocka_unit_test(test_records_are_full),
-		cmocka_unit_test(test_write_chain),
-		cmocka_unit_test(test_half_close),
-		cmocka_unit_test(test_back_pressure),
-		cmocka_unit_test(test_garbage),
-		cmocka_unit_test(test_http_on_the_port),
-		cmocka_unit_test(test_damaged_record),
-		cmocka_unit_test(test_oversized_record),
-		cmocka_unit_test(test_truncated),
-		cmocka_unit_test(test_pool_ceiling),
-		cmocka_unit_test(test_memory),
-		cmocka_unit_test(test_many_in_one_identity),
+	        cmocka_unit_test(test_handshake),
+	        cmocka_unit_test(test_unexpected_san),
+	        cmocka_unit_test(test_trust_domain),
+	        cmocka_unit_test(test_second_san_counts),
+	        cmocka_unit_test(test_bad_chains),
+	        cmocka_unit_test(test_intermediate),
+	        cmocka_unit_test(test_policies),
+	        cmocka_unit_test(test_bulk),
+	        cmocka_unit_test(test_records_are_full),
+	        cmocka_unit_test(test_write_chain),
+	        cmocka_unit_test(test_half_close),
+	        cmocka_unit_test(test_back_pressure),
+	        cmocka_unit_test(test_garbage),
+	        cmocka_unit_test(test_http_on_the_port),
+	        cmocka_unit_test(test_damaged_record),
+	        cmocka_unit_test(test_oversized_record),
+	        cmocka_unit_test(test_truncated),
+	        cmocka_unit_test(test_pool_ceiling),
+	        cmocka_unit_test(test_memory),
+	        cmocka_unit_test(test_many_in_one_identity),
 	};
 	return cmocka_run_group_tests(tests, world_up, world_down);
 }

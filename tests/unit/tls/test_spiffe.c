@@ -33,10 +33,23 @@ static void test_good(void **state)
 static void test_bad(void **state)
 {
 	static const char *const bad[] = {
-		"", "spiffe", "spiffe:/", "spiffe://", "spiffe://td", "spiffe://td/", "spiffe://td/ns/a/sa",
-		"spiffe://td/ns/a/sa/b/", "spiffe://td/ns/a/sa/b/c", "spiffe://td/NS/a/sa/b", "spiffe://td/ns/a/SA/b",
-		"SPIFFE://td/ns/a/sa/b", "https://td/ns/a/sa/b", " spiffe://td/ns/a/sa/b", "spiffe://td/nsx/a/sa/b",
-		"spiffe://td/ns/a/s/b", "spiffe://td//a/sa/b",
+	        "",
+	        "spiffe",
+	        "spiffe:/",
+	        "spiffe://",
+	        "spiffe://td",
+	        "spiffe://td/",
+	        "spiffe://td/ns/a/sa",
+	        "spiffe://td/ns/a/sa/b/",
+	        "spiffe://td/ns/a/sa/b/c",
+	        "spiffe://td/NS/a/sa/b",
+	        "spiffe://td/ns/a/SA/b",
+	        "SPIFFE://td/ns/a/sa/b",
+	        "https://td/ns/a/sa/b",
+	        " spiffe://td/ns/a/sa/b",
+	        "spiffe://td/nsx/a/sa/b",
+	        "spiffe://td/ns/a/s/b",
+	        "spiffe://td//a/sa/b",
 	};
 	struct spiffe id;
 	for (size_t i = 0; i < sizeof(bad) / sizeof(bad[0]); i++)
@@ -85,11 +98,11 @@ static void test_same_td(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_good),
-		cmocka_unit_test(test_bad),
-		cmocka_unit_test(test_longest),
-		cmocka_unit_test(test_format),
-		cmocka_unit_test(test_same_td),
+	        cmocka_unit_test(test_good),
+	        cmocka_unit_test(test_bad),
+	        cmocka_unit_test(test_longest),
+	        cmocka_unit_test(test_format),
+	        cmocka_unit_test(test_same_td),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }

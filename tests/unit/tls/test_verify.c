@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* Verdicts on leaves: trust domains, accept lists, hostile names in error texts. Names of servers: test_openssl.py. */
+/* Verdicts on leaves: trust domains, accept lists, hostile names in error texts. Names of servers:
+ * test_openssl.py. */
 #include <errno.h>
 #include <setjmp.h>
 #include <stdarg.h>
@@ -40,8 +41,8 @@ static int world_down(void **state)
 }
 
 /* The verdict on a leaf with these SANs; *ret_peer is malloc'd on success. */
-static int judge(const struct world *w, const struct verify_rule *rule, const char *a, const char *b, const char *c,
-	char **ret_peer, struct err *err)
+static int judge(const struct world *w, const struct verify_rule *rule, const char *a, const char *b,
+        const char *c, char **ret_peer, struct err *err)
 {
 	struct leaf_options options = {.uris = {a, b, c}};
 	struct tls_certs certs = {0};
@@ -54,8 +55,8 @@ static int judge(const struct world *w, const struct verify_rule *rule, const ch
 	return ret;
 }
 
-static void good(const struct world *w, const struct verify_rule *rule, const char *a, const char *b, const char *c,
-	const char *want)
+static void good(const struct world *w, const struct verify_rule *rule, const char *a, const char *b,
+        const char *c, const char *want)
 {
 	struct err err;
 	char *peer;
@@ -64,7 +65,8 @@ static void good(const struct world *w, const struct verify_rule *rule, const ch
 	free(peer);
 }
 
-static void bad(const struct world *w, const struct verify_rule *rule, const char *a, const char *b, const char *text)
+static void bad(
+        const struct world *w, const struct verify_rule *rule, const char *a, const char *b, const char *text)
 {
 	struct err err;
 	char *peer;
@@ -79,10 +81,13 @@ static void test_trust_domain(void **state)
 	good(*state, &rule, BOB, NULL, NULL, BOB);
 	good(*state, &rule, FAR, BOB, NULL, FAR);
 	good(*state, &rule, "https://x/", BOB, ALICE, BOB);
-	bad(*state, &rule, FAR, NULL, "identity verification error: peer did not present the expected trust domain (td), got [" FAR "]");
+	bad(*state, &rule, FAR, NULL,
+	        "identity verification error: peer did not present the expected trust domain (td), got [" FAR
+	        "]");
 	bad(*state, &rule, "https://x/", "spiffe://td/x",
-		"identity verification error: peer did not present the expected trust domain (td), got []");
-	bad(*state, &rule, NULL, NULL, "identity verification error: peer did not present the expected trust domain (td), got []");
+	        "identity verification error: peer did not present the expected trust domain (td), got []");
+	bad(*state, &rule, NULL, NULL,
+	        "identity verification error: peer did not present the expected trust domain (td), got []");
 	/* We are nobody: anyone may come, with or without a name. */
 	rule.own_id = "";
 	good(*state, &rule, FAR, NULL, NULL, FAR);
@@ -95,21 +100,25 @@ static void test_accept(void **state)
 	struct verify_rule rule = {.kind = VERIFY_ACCEPT, .accept = list, .accept_cnt = 4};
 	good(*state, &rule, BOB, NULL, NULL, BOB);
 	good(*state, &rule, ALICE, FAR, NULL, ALICE);
-	bad(*state, &rule, ALICE, NULL, "identity verification error: peer did not present the expected SAN (" BOB
-		", not an id, https://x/, " FAR "), got [" ALICE "]");
+	bad(*state, &rule, ALICE, NULL,
+	        "identity verification error: peer did not present the expected SAN (" BOB
+	        ", not an id, https://x/, " FAR "), got [" ALICE "]");
 	/* A name that is no SPIFFE id never counts, even if it is listed. */
 	rule.accept_cnt = 3;
-	bad(*state, &rule, "https://x/", NULL, "identity verification error: peer did not present the expected SAN (" BOB
-		", not an id, https://x/), got []");
+	bad(*state, &rule, "https://x/", NULL,
+	        "identity verification error: peer did not present the expected SAN (" BOB
+	        ", not an id, https://x/), got []");
 	rule.accept_cnt = 0;
-	bad(*state, &rule, BOB, NULL, "identity verification error: peer did not present the expected SAN (), got [" BOB "]");
+	bad(*state, &rule, BOB, NULL,
+	        "identity verification error: peer did not present the expected SAN (), got [" BOB "]");
 }
 
 static void test_near_misses(void **state)
 {
 	const char *list[] = {BOB};
 	struct verify_rule rule = {.kind = VERIFY_ACCEPT, .accept = list, .accept_cnt = 1};
-	static const char *const near[] = {BOB "x", "spiffe://td/ns/a/sa/bo", "spiffe://TD/ns/a/sa/bob", "spiffe://td/ns/a/sa/bob/"};
+	static const char *const near[] = {
+	        BOB "x", "spiffe://td/ns/a/sa/bo", "spiffe://TD/ns/a/sa/bob", "spiffe://td/ns/a/sa/bob/"};
 	for (size_t i = 0; i < 4; i++) {
 		struct err err;
 		char *peer;
@@ -128,7 +137,7 @@ static void test_hostile_text(void **state)
 	assert_true(strlen(err.text) < ERR_TEXT_MAX);
 	/* A line break would forge a log line. */
 	bad(*state, &rule, "spiffe://far/ns/a/sa/x\ny", NULL,
-		"identity verification error: peer did not present the expected trust domain (td), got [spiffe://far/ns/a/sa/x?y]");
+	        "identity verification error: peer did not present the expected trust domain (td), got [spiffe://far/ns/a/sa/x?y]");
 }
 
 static void test_not_a_certificate(void **state)
@@ -143,11 +152,11 @@ static void test_not_a_certificate(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_trust_domain),
-		cmocka_unit_test(test_accept),
-		cmocka_unit_test(test_near_misses),
-		cmocka_unit_test(test_hostile_text),
-		cmocka_unit_test(test_not_a_certificate),
+	        cmocka_unit_test(test_trust_domain),
+	        cmocka_unit_test(test_accept),
+	        cmocka_unit_test(test_near_misses),
+	        cmocka_unit_test(test_hostile_text),
+	        cmocka_unit_test(test_not_a_certificate),
 	};
 	return cmocka_run_group_tests(tests, world_up, world_down);
 }
