@@ -21,14 +21,17 @@
 
 /* RFC 8446 6. */
 #define ALERT_FATAL 2
+#define ALERT_UNSUPPORTED_CERTIFICATE 43
+#define ALERT_CERTIFICATE_REVOKED 44
 #define ALERT_CERTIFICATE_UNKNOWN 46
+#define ALERT_DECRYPT_ERROR 51
 
 #define ALPN_H2 "h2"
 
 /*
  * The library's own way to send an alert. It has no public call for it, and by
- * itself it answers every refusal of the verify callback with bad_certificate
- * where the mesh's peers expect certificate_unknown.
+ * itself it answers most refusals of a certificate with bad_certificate where
+ * the mesh's peers expect to be told more, certificate_unknown above all.
  */
 int SendAlert(WOLFSSL *ssl, int severity, int type);
 
@@ -98,19 +101,45 @@ static int session_verify(struct tls_session *s, WOLFSSL_X509_STORE_CTX *store)
 	return verify_leaf(&s->rule, store->certs[0].buffer, store->certs[0].length, &s->peer, s->err);
 }
 
+/* Sends our last alert; nothing may follow it. */
+static void send_alert(struct tls_session *s, int alert)
+{
+	SendAlert(s->ssl, ALERT_FATAL, alert);
+	s->is_muted = true;
+}
+
+/* The alert for a chain that the library refused, 0 where its own choice is the usual one. */
+static int chain_alert(int lib_error)
+{
+	switch (lib_error) {
+	case EXTKEYUSE_AUTH_E:
+	case KEYUSE_SIGNATURE_E:
+		return ALERT_UNSUPPORTED_CERTIFICATE;
+	case CRL_CERT_REVOKED:
+		return ALERT_CERTIFICATE_REVOKED;
+	case ASN_SIG_CONFIRM_E:
+		return ALERT_DECRYPT_ERROR;
+	default:
+		return 0;
+	}
+}
+
 int session_on_verify(int is_fine, WOLFSSL_X509_STORE_CTX *store)
 {
 	struct tls_session *s = store->userCtx;
-	if (!is_fine)
+	if (!is_fine) {
+		int alert = chain_alert(store->error);
+		if (alert)
+			send_alert(s, alert);
 		return 0;
+	}
 	/* Intermediates come first; only the leaf says who the peer is. */
 	if (store->error_depth != 0)
 		return 1;
 	s->refused = session_verify(s, store);
 	if (s->refused == 0)
 		return 1;
-	SendAlert(s->ssl, ALERT_FATAL, ALERT_CERTIFICATE_UNKNOWN);
-	s->is_muted = true;
+	send_alert(s, ALERT_CERTIFICATE_UNKNOWN);
 	return 0;
 }
 

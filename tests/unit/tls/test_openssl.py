@@ -248,8 +248,13 @@ class OurServer(World):
 
     def test_key_usage(self):
         self.refused(as_client(self.ca.leaf("server-only", [uri(ALICE)], usage="extendedKeyUsage=serverAuth\n")),
-                     "invalid peer certificate: InvalidPurpose", 42)
+                     "invalid peer certificate: InvalidPurpose", 43)
         self.accepted(as_client(self.ca.leaf("no-usage", [uri(ALICE)], usage="")), f"established .* {ALICE}")
+
+    def test_forged(self):
+        """Signed by another key that calls itself the same authority."""
+        twin = Authority(tempfile.mkdtemp(dir=self.top), "mesh")
+        self.refused(as_client(twin.leaf("x", [uri(ALICE)])), "invalid peer certificate: ", None)
 
     def test_intermediate(self):
         leaf = self.middle.leaf("far", [uri(ALICE)])
@@ -351,8 +356,9 @@ class OurClient(World):
         self.assertIn("SSL alert number 45", out)
 
     def test_key_usage(self):
-        self.refused([], ["--accept", BOB], "invalid peer certificate: InvalidPurpose",
-                     server_leaf=self.ca.leaf("client-only", [uri(BOB)], usage="extendedKeyUsage=clientAuth\n"))
+        out = self.refused([], ["--accept", BOB], "invalid peer certificate: InvalidPurpose",
+                           server_leaf=self.ca.leaf("client-only", [uri(BOB)], usage="extendedKeyUsage=clientAuth\n"))
+        self.assertIn("SSL alert number 43", out)
 
     def test_groups_and_suites(self):
         for name, ours in (("P-256", "SECP256R1"), ("P-384", "SECP384R1")):
