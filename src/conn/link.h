@@ -135,9 +135,6 @@ int link_connect(struct link *link, const char *authority, const struct h2_heade
 /* Server: answers a stream of on_request; `end` = nothing follows, stream_free() it then. Returns 0, -EPIPE (dead), -EINVAL, -ENOMEM. */
 int link_respond(struct stream *stream, int status, const struct h2_header *headers, size_t header_cnt, bool end);
 
-/* stream_shutdown() that carries trailing header lines. Returns 0, -EPIPE, -EINVAL, -ENOMEM. */
-int link_end_trailers(struct stream *stream, const struct h2_header *headers, size_t header_cnt);
-
 /* stream_free() that resets with `code` (enum h2_code) whatever the state. */
 void link_reset(struct stream *stream, uint32_t code);
 

@@ -29,12 +29,13 @@ struct sock {
 	int fd;
 	struct io *io;
 	struct io_op recv;
-	struct io_op send;
+	struct io_op send;     /* sends, or waits for room to send */
 	struct io_task flush;  /* end of turn: send, or tear down */
 	struct io_task work;   /* events that a call has made due */
 	struct io_task starve; /* waiting for provided buffers */
 	struct chain queue;    /* to be sent; its front is in flight */
 	struct chain held;     /* received while reading was stopped */
+	size_t sent_len;       /* bytes handed to the send in flight */
 	int read_end;          /* what reading ended with: 1 = not yet, 0 = end of stream, else negative errno */
 	int write_error;       /* 0, or why nothing can be sent any more */
 	uint8_t streak;        /* receives in a row that speak for the other way of receiving */
@@ -42,6 +43,7 @@ struct sock {
 	bool is_reading : 1;   /* the owner wants data */
 	bool is_end_told : 1;  /* on_eof was called */
 	bool is_dead : 1;      /* on_error was called */
+	bool is_full : 1;      /* the kernel has no room: the operation waits for it */
 	bool was_high : 1;     /* the queue reached the high mark: on_drained is due */
 	bool is_shutdown : 1;  /* end after the queue */
 	bool is_finished : 1;  /* the end was sent */
@@ -192,11 +194,19 @@ static void on_send(struct io_op *op, const struct io_result *result)
 	io_defer(s->io, &s->flush, IO_PHASE_SOCK);
 	if (s->is_freed)
 		return;
-	if (result->res > 0) {
-		chain_consume(&s->queue, (size_t)result->res);
-		s->stream.taken += (uint64_t)result->res;
-	} else if (result->res != -EAGAIN && result->res != -EINTR) {
-		break_write(s, result->res ? result->res : -EPIPE);
+	int res = result->res;
+	if (s->is_full) {
+		s->is_full = false;
+		if (res < 0)
+			break_write(s, res);
+	} else if (res > 0) {
+		s->is_full = (size_t)res < s->sent_len;
+		chain_consume(&s->queue, (size_t)res);
+		s->stream.taken += (uint64_t)res;
+	} else if (res == -EAGAIN) {
+		s->is_full = true;
+	} else if (res != -EINTR) {
+		break_write(s, res ? res : -EPIPE);
 	}
 	if (s->was_high && s->queue.len <= STREAM_LOW_LEN) {
 		s->was_high = false;
@@ -227,10 +237,14 @@ static void on_flush(struct io_task *task)
 	}
 	if (s->send.in_flight)
 		return;
-	if (!chain_empty(&s->queue))
-		io_send(s->io, &s->send, s->fd, &s->queue);
-	else
+	if (chain_empty(&s->queue)) {
+		s->is_full = false;
 		finish(s);
+	} else if (s->is_full) {
+		io_writable(s->io, &s->send, s->fd);
+	} else {
+		s->sent_len = io_send(s->io, &s->send, s->fd, &s->queue);
+	}
 }
 
 static void on_work(struct io_task *task)
