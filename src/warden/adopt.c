@@ -89,6 +89,7 @@ static void on_ended(struct ward *ward)
 	struct adopt_call *call = ward->owner;
 	struct adopt *adopt = call->adopt;
 	log_msg(adopt->env->log, LOG_WARN, TARGET, "no silo behind %s: %s", call->socket, ward->reason);
+	(void)unlinkat(adopt->env->run->fd, call->socket, 0);
 	ward_free(ward);
 	call_free(call);
 	finish(adopt);

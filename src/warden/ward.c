@@ -57,11 +57,12 @@ static void drop_error_pipe(struct ward *ward)
 	fd_close(&ward->error_fd);
 }
 
-/* The end of a ward without a process: there is nothing to wait for. */
+/* A silo that cannot be talked to must not go on taking connections beside its successor. */
 static void end_greeting(struct ward *ward, const char *why)
 {
 	set_reason(ward, why);
 	drop_channel(ward);
+	signal_process(ward, SIGKILL);
 	ward->state = WARD_DEAD;
 	loop_cancel(ward->env->loop, &ward->timer);
 	ward->events->ended(ward);
@@ -378,23 +379,35 @@ int ward_start(const struct ward_env *env, const struct ward_birth *birth, const
 	return 0;
 }
 
+/* Connects and learns who listens there: alive as the socket is, so that the pid is his. */
+static int call(struct ward *ward, const char *socket, int *ret_fd)
+{
+	int fd = -1;
+	uid_t uid = 0;
+	int rc = rundir_connect(ward->env->run->fd, socket, &fd);
+	if (rc == 0)
+		rc = fd_peer(fd, &ward->pid, &uid);
+	if (rc == 0 && uid != geteuid())
+		rc = -EPERM;
+	if (rc == 0)
+		rc = fd_pidfd(ward->pid, &ward->pidfd);
+	if (rc < 0)
+		fd_close(&fd);
+	else
+		*ret_fd = fd;
+	return rc;
+}
+
 int ward_call(const struct ward_env *env, const char *socket, const struct ward_events *events, void *owner, struct ward **ret_ward,
 	struct err *err)
 {
 	int fd = -1;
-	uid_t uid = 0;
 	struct ward *ward = ward_new(env, events, owner);
-	int rc = ward ? rundir_connect(env->run->fd, socket, &fd) : -ENOMEM;
-	if (rc == 0)
-		rc = fd_peer(fd, NULL, &uid);
-	if (rc == 0 && uid != geteuid())
-		rc = -EPERM;
-	if (rc < 0) {
-		fd_close(&fd);
+	int rc = ward ? call(ward, socket, &fd) : -ENOMEM;
+	if (rc < 0)
 		rc = err_sys(err, rc, "control socket %s", socket);
-	} else {
+	else
 		rc = open_channel(ward, fd, err);
-	}
 	if (rc < 0) {
 		ward_free(ward);
 		return rc;
@@ -408,22 +421,13 @@ int ward_call(const struct ward_env *env, const char *socket, const struct ward_
 int ward_keep(struct ward *ward, const struct ipc_hello *hello, struct err *err)
 {
 	uint64_t ticks = 0;
-	pid_t listener = 0;
-	int rc = fd_peer(ward->chan.fd, &listener, NULL);
-	if (rc == 0 && listener != hello->pid)
-		rc = -ESRCH;
-	if (rc == 0)
-		rc = fd_pidfd(hello->pid, &ward->pidfd);
-	/* Looked at after the pidfd is open: the number cannot change hands any more. */
-	if (rc == 0)
-		rc = proc_start_time(hello->pid, &ticks);
+	int rc = hello->pid == ward->pid ? proc_start_time(ward->pid, &ticks) : -ESRCH;
 	if (rc == 0 && ticks != hello->start_time)
 		rc = -ESRCH;
 	if (rc == 0)
 		rc = loop_add(ward->env->loop, &ward->pid_watch, ward->pidfd, EPOLLIN);
 	if (rc < 0)
 		return err_sys(err, rc, "process %d", (int)hello->pid);
-	ward->pid = hello->pid;
 	ward->has_broker = hello->broker_attached;
 	ward->state = hello->is_ready ? WARD_UP : WARD_STARTING;
 	ward->up_ms = clock_ms();

@@ -30,8 +30,8 @@
 /* Time beyond a drain's deadline until the silo is killed. */
 #define WARD_OVERTIME_MS 1000
 
-/* Time that a silo gets to answer on its control socket. */
-#define WARD_GREETING_MS 5000
+/* Time that a silo gets to answer on its control socket; nothing is started meanwhile. */
+#define WARD_GREETING_MS 2000
 
 /* What all wards share. Borrowed by each of them; outlives them. */
 struct ward_env {
@@ -46,7 +46,7 @@ struct ward_env {
 
 /* Life of a ward. */
 enum ward_state {
-	WARD_GREETING, /* adoption: Hello has not come yet, process unknown */
+	WARD_GREETING, /* adoption: Hello has not come yet */
 	WARD_STARTING, /* process exists, Ready has not come yet */
 	WARD_UP,       /* listeners accept */
 	WARD_ENDING,   /* told to end, or killed */
@@ -61,14 +61,14 @@ struct ward_events {
 	void (*greeted)(struct ward *ward, const struct ipc_hello *hello, int netns_fd);
 	/* The silo serves. */
 	void (*ready)(struct ward *ward);
-	/* The process is gone (or a greeting failed); ward->reason says why. Comes once. */
+	/* The process is gone (or a greeting failed and it has been killed); ward->reason says why. Comes once. */
 	void (*ended)(struct ward *ward);
 };
 
 /* A silo process. Fields above the line may be read by the owner. */
 struct ward {
 	enum ward_state state;
-	pid_t pid;                  /* 0 while WARD_GREETING */
+	pid_t pid;                  /* its process; while WARD_GREETING the one that listens on the control socket */
 	uint64_t up_ms;             /* clock_ms() when it became WARD_UP */
 	bool has_broker;            /* it was given a channel to the present broker */
 	char reason[ERR_TEXT_MAX];  /* why it ended or failed; "" before */

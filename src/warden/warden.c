@@ -96,6 +96,13 @@ static void on_all_ended(void *ctx)
 	loop_stop(&warden->loop);
 }
 
+/* Silos that a former warden left are adopted first, or nobody would drain them. */
+static void end_pods(struct warden *warden)
+{
+	if (warden->adopt.is_done)
+		pods_end_all(&warden->pods, warden->settings->drain_ms);
+}
+
 static void drain(struct warden *warden)
 {
 	if (warden->is_draining)
@@ -107,9 +114,8 @@ static void drain(struct warden *warden)
 		loop_stop(&warden->loop);
 		return;
 	}
-	adopt_done(&warden->adopt);
 	broker_link_drain(&warden->broker, true, warden->settings->drain_ms);
-	pods_end_all(&warden->pods, warden->settings->drain_ms);
+	end_pods(warden);
 }
 
 static void on_signal(struct watch *watch, uint32_t events)
@@ -172,6 +178,8 @@ static void on_broker_opened(struct broker_link *link)
 	struct warden *warden = list_entry(link, struct warden, broker);
 	tell_node_state(warden);
 	pods_broker_opened(&warden->pods);
+	if (warden->is_draining)
+		broker_link_drain(link, true, warden->settings->drain_ms);
 }
 
 static void on_broker_lost(struct broker_link *link)
@@ -208,7 +216,11 @@ static const struct broker_events broker_events = {
 
 static void on_adopted(struct adopt *adopt)
 {
-	open_when_due(list_entry(adopt, struct warden, adopt));
+	struct warden *warden = list_entry(adopt, struct warden, adopt);
+	if (warden->is_draining)
+		end_pods(warden);
+	else
+		open_when_due(warden);
 }
 
 /* --- the start --- */

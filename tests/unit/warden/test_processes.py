@@ -292,6 +292,15 @@ def test_bad_settings(env, code, text, tmp_path):
     assert res.stderr.startswith(text)
 
 
+def test_missing_silo(tmp_path):
+    (tmp_path / "libexec").mkdir()
+    (tmp_path / "libexec" / "culvert-broker").symlink_to((BUILD / "tests/unit/warden/fake_broker").resolve())
+    daemon = Daemon(tmp_path)
+    assert daemon.proc.wait(PATIENCE) == 1
+    assert f"Error: program {tmp_path}/libexec/culvert-silo" in daemon.log()
+    assert daemon.instances() == []
+
+
 def test_fatal_broker_ends_the_daemon(tmp_path):
     daemon = Daemon(tmp_path, FAKE_BROKER_EXIT="1")
     assert daemon.proc.wait(PATIENCE) == 1
@@ -661,6 +670,39 @@ def test_liar_is_not_adopted(rig, netns):
     wait_for("the liar's end", lambda: daemon.silo_in(pod) != liar)
     agent.ack(add("uid-1"), pod.fd)
     assert daemon.silo_in(pod)
+
+
+def test_stuck_silo_is_not_adopted(rig, netns):
+    """It would go on taking connections beside its successor, so it is killed."""
+    daemon, agent = rig
+    pod, other = netns(), netns()
+    agent.ack(add("uid-1"), pod.fd)
+    agent.ack(add("uid-2"), other.fd)
+    agent.ack(SNAPSHOT)
+    stuck, healthy = daemon.silo_in(pod), daemon.silo_in(other)
+    os.kill(stuck, signal.SIGSTOP)
+    os.kill(daemon.warden, signal.SIGKILL)
+    agent.accept()
+    daemon.wait_log("silo does not answer")
+    wait_for("the stuck silo's end", lambda: daemon.silo_in(pod) != stuck)
+    agent.ack(add("uid-1"), pod.fd)
+    agent.ack(keep("uid-2"))
+    agent.ack(SNAPSHOT)
+    assert daemon.silo_in(pod) and daemon.silo_in(other) == healthy
+
+
+def test_term_while_the_warden_is_down(rig, netns):
+    """The next warden adopts first and drains then."""
+    daemon, agent = rig
+    pod, other = netns(), netns()
+    agent.ack(add("uid-1"), pod.fd)
+    agent.ack(add("uid-2", info("linger")), other.fd)
+    agent.ack(SNAPSHOT)
+    os.kill(daemon.silo_in(pod), signal.SIGSTOP)
+    os.kill(daemon.warden, signal.SIGKILL)
+    assert daemon.term() == 0
+    assert not pod.listens() and not other.listens()
+    assert daemon.instances() == []
 
 
 def test_first_process_dies(tmp_path, netns):
