@@ -17,6 +17,8 @@ enum io_kind {
 	IO_KIND_BULK,  /* may take from PBUF_BULK */
 	IO_KIND_OWN,   /* scratch is the chunk it receives into */
 	IO_KIND_SEND,  /* scratch is a struct gather, or NULL */
+	IO_KIND_WRITABLE, /* waits in the ring; scratch is the descriptor */
+	IO_KIND_PATIENT,  /* waits in the epoll set; scratch is the descriptor */
 };
 
 /* iovecs of one gathered send. */
@@ -65,6 +67,9 @@ struct io {
 	size_t reaped_cnt;
 	size_t reaped_cap;
 	size_t in_flight;
+	int epoll_fd;          /* set of sockets whose peer has ended: see writable.c */
+	struct io_op epoll_op; /* the ring's poll of it; not counted in in_flight */
+	size_t patient_cnt;    /* operations in the set */
 	struct timer trim;  /* gives memory back after activity has ended */
 	bool is_busy;       /* receives or sends since the last trim */
 	bool is_stopped;
@@ -84,6 +89,21 @@ void io_reap(struct io *io);
 
 /* Calls the owner of one completion. */
 void io_dispatch(struct io *io, const struct reaped *reaped);
+
+/* An operation ends without the kernel: dispatched with the completions of this turn. */
+void io_post(struct io *io, struct io_op *op, int res);
+
+/* True if a completion of a WRITABLE operation only said that the peer has ended: it goes on waiting in the epoll set. */
+bool writable_wait_on(struct io *io, struct io_op *op, int res);
+
+/* The ring's poll of the set reported: ends the operations whose sockets take bytes. */
+void writable_dispatch(struct io *io);
+
+/* Takes a PATIENT operation out of the set and ends it with -ECANCELED. */
+void writable_cancel(struct io *io, struct io_op *op);
+
+/* Makes the set, which is used rarely but must not fail when it is. */
+int writable_open(struct io *io);
 
 /* Prepares a group; nothing is allocated. */
 void pbuf_init(struct pbuf *pbuf, enum pbuf_group group, unsigned cnt, size_t payload);

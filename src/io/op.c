@@ -136,22 +136,31 @@ static void gather_put(struct io *io, struct gather *g)
 	io->idle_gather_cnt++;
 }
 
-void io_send(struct io *io, struct io_op *op, int fd, const struct chain *chain)
+size_t io_send(struct io *io, struct io_op *op, int fd, const struct chain *chain)
 {
 	const struct chunk *first = chain->head;
-	ASSERT(first);
+	size_t len = first->len;
 	io_touch(io);
 	struct gather *g = first->next ? gather_get(io) : NULL;
 	struct io_uring_sqe *sqe = begin(io, op, IO_KIND_SEND);
 	op->scratch = g;
 	if (g) {
 		g->msg = (struct msghdr){.msg_iov = g->iov};
-		g->msg.msg_iovlen = chain_peek(chain, g->iov, IO_IOV_MAX, SIZE_MAX, NULL);
-		io_uring_prep_sendmsg(sqe, fd, &g->msg, MSG_NOSIGNAL);
+		g->msg.msg_iovlen = chain_peek(chain, g->iov, IO_IOV_MAX, SIZE_MAX, &len);
+		io_uring_prep_sendmsg(sqe, fd, &g->msg, MSG_NOSIGNAL | MSG_DONTWAIT);
 	} else {
 		/* One piece, or no memory for the list: the first piece goes alone. */
-		io_uring_prep_send(sqe, fd, chunk_bytes(first), first->len, MSG_NOSIGNAL);
+		io_uring_prep_send(sqe, fd, chunk_bytes(first), first->len, MSG_NOSIGNAL | MSG_DONTWAIT);
 	}
+	io_uring_sqe_set_data(sqe, op);
+	return len;
+}
+
+void io_writable(struct io *io, struct io_op *op, int fd)
+{
+	struct io_uring_sqe *sqe = begin(io, op, IO_KIND_WRITABLE);
+	op->scratch = (void *)(intptr_t)fd;
+	io_uring_prep_poll_add(sqe, fd, POLLOUT);
 	io_uring_sqe_set_data(sqe, op);
 }
 
@@ -168,6 +177,10 @@ void io_cancel(struct io *io, struct io_op *op)
 	if (!op->in_flight || op->is_cancelled)
 		return;
 	op->is_cancelled = true;
+	if (op->kind == IO_KIND_PATIENT) {
+		writable_cancel(io, op);
+		return;
+	}
 	struct io_uring_sqe *sqe = io_sqe(io);
 	io_uring_prep_cancel(sqe, op, 0);
 	sqe->flags |= IOSQE_CQE_SKIP_SUCCESS;
@@ -210,6 +223,12 @@ void io_dispatch(struct io *io, const struct reaped *reaped)
 	struct io_op *op = reaped->op;
 	/* Closes and cancels have no owner: a failed one changes nothing. */
 	if (!op)
+		return;
+	if (op == &io->epoll_op) {
+		writable_dispatch(io);
+		return;
+	}
+	if (op->kind == IO_KIND_WRITABLE && writable_wait_on(io, op, reaped->res))
 		return;
 	struct io_result result = {.res = reaped->res, .more = reaped->flags & IORING_CQE_F_MORE};
 	result.chunk = take_chunk(io, op, reaped);

@@ -11,6 +11,7 @@
 #include <sys/resource.h>
 
 #include "base/clock.h"
+#include "base/fd.h"
 #include "base/file.h"
 #include "base/mem.h"
 #include "io/internal.h"
@@ -144,6 +145,12 @@ int io_new(const struct io_opts *opts, struct io **ret_io, struct err *err)
 		mem_free(io);
 		return start_error(r, err);
 	}
+	r = writable_open(io);
+	if (r < 0) {
+		io_uring_queue_exit(&io->ring);
+		mem_free(io);
+		return err_sys(err, r, "epoll_create1");
+	}
 	io->now_ms = clock_ms();
 	wheel_init(&io->wheel, io->now_ms);
 	timer_init(&io->trim, on_trim);
@@ -171,6 +178,7 @@ void io_free(struct io *io)
 		mem_free(g);
 	}
 	mem_free(io->reaped);
+	fd_close(&io->epoll_fd);
 	chunk_pool_trim(&io->pool, 0);
 	mem_free(io);
 }

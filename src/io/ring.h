@@ -190,10 +190,18 @@ void io_recv_bulk(struct io *io, struct io_op *op, int fd);
 void io_wait_buffers(struct io *io, struct io_task *task);
 
 /*
- * Sends the first up to IO_IOV_MAX pieces of `chain` in one call; the result is the number of bytes taken, possibly fewer.
+ * Sends the first up to IO_IOV_MAX pieces of `chain` in one call; the result is the number of bytes taken, possibly fewer,
+ * or -EAGAIN when there is no room: io_writable() tells when there is.
  * The bytes must stay untouched until the operation completes (appending to the chain is fine); the caller consumes them.
+ * Returns how many bytes were handed over.
  */
-void io_send(struct io *io, struct io_op *op, int fd, const struct chain *chain);
+size_t io_send(struct io *io, struct io_op *op, int fd, const struct chain *chain);
+
+/*
+ * Reports once when `fd` takes bytes again or is broken (result > 0), whether or not the peer has ended its direction: there
+ * the ring's own poll would report at once, again and again, and a waiting send would end up on a worker thread.
+ */
+void io_writable(struct io *io, struct io_op *op, int fd);
 
 /* Closes `fd` with this turn's submission; nobody is told. The caller forgets the number. */
 void io_close(struct io *io, int fd);

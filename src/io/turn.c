@@ -82,6 +82,13 @@ static bool reaped_room(struct io *io)
 	return true;
 }
 
+void io_post(struct io *io, struct io_op *op, int res)
+{
+	/* An operation that never ends would keep its owner for ever: rather stop. */
+	ASSERT(reaped_room(io));
+	io->reaped[io->reaped_cnt++] = (struct reaped){.op = op, .res = res};
+}
+
 void io_reap(struct io *io)
 {
 	struct io_uring_cqe *cqe;
