@@ -67,7 +67,7 @@ int certs_new(struct broker *broker, struct certs **ret_certs, struct err *err)
 	if (!certs)
 		return err_set(err, -ENOMEM, "out of memory");
 	certs->broker = broker;
-	certs->work.run = work;
+	io_task_init(&certs->work, work);
 	list_init(&certs->urgent);
 	list_init(&certs->calm);
 	int r = broker->settings.fake_ca ? tls_ca_open(broker->run_fd, &certs->ca, err) : 0;

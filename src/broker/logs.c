@@ -181,7 +181,7 @@ int log_pipe_new(struct logs *logs, int fd, struct log_pipe **ret_pipe)
 	}
 	pipe->logs = logs;
 	pipe->fd = fd;
-	pipe->read.run = read_pipe;
+	io_task_init(&pipe->read, read_pipe);
 	buf_init(&pipe->part, PIPE_TURN_MAX + LIMIT_LOG_LINE);
 	io_op_init(&pipe->in, on_in);
 	io_poll(logs->io, &pipe->in, fd, POLLIN, true);

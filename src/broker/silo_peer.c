@@ -544,7 +544,7 @@ int silo_peer_attach(struct broker *broker, const char *uid, const struct worklo
 		return -ENOMEM;
 	}
 	peer->broker = broker;
-	peer->flush.run = flush;
+	io_task_init(&peer->flush, flush);
 	timer_init(&peer->retry, retry_flush);
 	list_init(&peer->dirty);
 	list_init(&peer->state_asks);

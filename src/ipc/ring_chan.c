@@ -128,8 +128,8 @@ int ring_chan_new(struct io *io, int fd, enum ipc_role self, enum ipc_role peer,
 	rc->io = io;
 	rc->events = events;
 	rc->ctx = ctx;
-	rc->read.run = read_records;
-	rc->report.run = report_closed;
+	io_task_init(&rc->read, read_records);
+	io_task_init(&rc->report, report_closed);
 	io_op_init(&rc->in, on_in);
 	io_op_init(&rc->out, on_out);
 	start_poll_in(rc);

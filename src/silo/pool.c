@@ -289,7 +289,7 @@ static int tunnel_new(struct pool *pool, const struct pool_target *target, struc
 	tunnel->pool = pool;
 	tunnel->dst = target->dst;
 	tunnel->identity = tls_identity_ref(target->identity);
-	tunnel->serve.run = serve_waits;
+	io_task_init(&tunnel->serve, serve_waits);
 	list_init(&tunnel->node);
 	list_init(&tunnel->recent);
 	list_init(&tunnel->waits);

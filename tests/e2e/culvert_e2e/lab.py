@@ -457,9 +457,9 @@ def presence():
 def dump_yaml(value, indent=0):
     """Writes the little YAML that mesh files need: flow style, JSON scalars, tags."""
     if isinstance(value, Tagged):
-        return f"!{value.tag} {dump_yaml(value.value)}"
+        return f"!{value.tag} {dump_yaml(value.value, 1)}"
     if isinstance(value, dict):
-        body = ", ".join(f"{k if isinstance(k, int) else json.dumps(k)}: {dump_yaml(v)}" for k, v in value.items())
+        body = ", ".join(f"{k if isinstance(k, int) else json.dumps(k)}: {dump_yaml(v, 1)}" for k, v in value.items())
         if indent == 0 and set(value) <= {"workloads", "services", "policies"}:
             return "\n".join(f"{k}:\n" + "\n".join(f"- {dump_yaml(item, 1)}" for item in v) if v else f"{k}: []"
                              for k, v in value.items()) + "\n"
