@@ -116,6 +116,7 @@ static void tell(struct pod *pod)
 		.restarts = pod->restart_cnt, .netns_ino = pod->netns.ino, .pid = ward ? (int32_t)ward->pid : 0};
 	int silo_fd = -1;
 	broker_link_silo_state(broker, &state);
+	pod->is_told = true;
 	if (ward && !ward->has_broker && broker_link_pair(broker, &silo_fd, &pod->broker_fd) == 0)
 		ward_attach_broker(ward, silo_fd);
 	if (ward && pod->broker_fd >= 0) {
@@ -165,6 +166,7 @@ void pods_broker_lost(struct pods *pods)
 	/* The next broker starts with nothing, so nothing has to be taken back from it. */
 	drop_tombstones(pods);
 	for (struct pod *pod = map_next(&pods->map, &cursor); pod; pod = map_next(&pods->map, &cursor)) {
+		pod->is_told = false;
 		fd_close(&pod->broker_fd);
 		if (pod->ward)
 			pod->ward->has_broker = false;
@@ -389,7 +391,7 @@ static void retire(struct pod *pod, bool is_graceful, uint64_t deadline_ms)
 	fd_close(&pod->netns_fd);
 	set_failed(pod, false);
 	pod->is_gone = true;
-	if (pods->broker->is_open)
+	if (pods->broker->is_open && pod->is_told)
 		mark(pod);
 	else
 		pod_free(pod);

@@ -39,7 +39,8 @@ struct pod {
 	bool is_asked;                 /* the agent's start is in progress: pods_events.started is owed */
 	bool has_failed;               /* the agent's last start failed and no retry has succeeded yet */
 	bool has_served;               /* a silo of this pod was up before */
-	bool is_gone;                  /* out of the map, kept until the broker has been told */
+	bool is_told;                  /* the present broker has heard of it */
+	bool is_gone;                  /* out of the map, kept until the broker has been told; only if is_told, so there are never more of these than pods */
 	enum ipc_silo_mode mode;
 	int netns_fd;                  /* owned; -1 never while in the map */
 	struct netns_id netns;

@@ -898,6 +898,34 @@ def test_a_thousand_rounds(rig, netns):
     print(f"{rounds} rounds of Add and Del in {took:.1f} s")
 
 
+def test_broker_that_does_not_read(rig, netns):
+    """What the broker does not know is kept as a debt per pod, not as a queue per event."""
+    daemon, agent = rig
+    pods = [netns(), netns()]
+    agent.ack(SNAPSHOT)
+    agent.ack(add("told"), pods[0].fd)
+    daemon.wait_log("SiloState uid=told name=good state=1")
+    os.kill(daemon.broker, signal.SIGSTOP)
+    try:
+        begin = int(status(daemon.warden, "VmRSS").split()[0])
+        for i in range(400):
+            agent.ack(add(f"uid-{i % 5}"), pods[1].fd)
+            agent.ack(delete(f"uid-{i % 5}"))
+        agent.ack(delete("told"))
+        assert "ASAN_OPTIONS" in os.environ or int(status(daemon.warden, "VmRSS").split()[0]) - begin < 4096
+    finally:
+        os.kill(daemon.broker, signal.SIGCONT)
+    daemon.wait_log("SiloState uid=told name=good state=2")
+    assert "it does not read" not in daemon.log()
+    agent.ack(add("last"), pods[0].fd)
+    daemon.wait_log("SiloState uid=last name=good state=1")
+    last = {}
+    for line in daemon.log().splitlines():
+        if "SiloState" in line:
+            last[line.split("uid=")[1].split()[0]] = line.split("state=")[1].split()[0]
+    assert {uid: state for uid, state in last.items() if state != "2"} == {"last": "1"}
+
+
 def test_many_pods_at_once(rig, netns):
     daemon, agent = rig
     pods = [netns() for _ in range(40)]
