@@ -6,6 +6,7 @@
 #include <netinet/in.h>
 #include <stdio.h>
 #include <sys/socket.h>
+#include <time.h>
 #include <unistd.h>
 
 #include "base/fd.h"
@@ -17,6 +18,9 @@
 
 /* Connections that wait to be accepted. */
 #define BACKLOG 128
+/* A killed predecessor's socket is closed by the kernel a little after its death: tries, and the pause between them, ms. */
+#define BIND_TRIES 50
+#define BIND_PAUSE_MS 20
 /* Room for the names of what is pending. */
 #define PENDING_MAX 256
 /* Most bytes of the list of pods: LIMIT_PODS rows of names. */
@@ -129,8 +133,13 @@ static int listen_tcp(uint16_t port, bool has_v6, int *ret_fd)
 
 static int start_readiness(struct broker *broker)
 {
+	const struct timespec pause = {.tv_nsec = BIND_PAUSE_MS * 1000000l};
 	int fd;
 	int r = listen_tcp(ADMIN_READINESS_PORT, broker->settings.ipv6_enabled, &fd);
+	for (int i = 0; i < BIND_TRIES && r == -EADDRINUSE; i++) {
+		nanosleep(&pause, NULL);
+		r = listen_tcp(ADMIN_READINESS_PORT, broker->settings.ipv6_enabled, &fd);
+	}
 	if (r < 0)
 		return r;
 	r = web_new(broker->io, fd, READY_ROUTES, sizeof(READY_ROUTES) / sizeof(READY_ROUTES[0]), broker, &broker->readiness_web);
