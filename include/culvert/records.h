@@ -66,11 +66,11 @@ struct net_cidr {
 
 /* A waypoint or gateway: either an address or a namespace/hostname. */
 struct gateway_ref {
-	bool is_host;            /* true: ns and host are set, false: addr is set */
-	struct net_addr addr;    /* destination.address */
-	const char *ns;          /* destination.hostname.namespace */
-	const char *host;        /* destination.hostname.hostname */
-	uint16_t hbone_port;     /* hbone_mtls_port */
+	bool is_host;         /* true: ns and host are set, false: addr is set */
+	struct net_addr addr; /* destination.address */
+	const char *ns;       /* destination.hostname.namespace */
+	const char *host;     /* destination.hostname.hostname */
+	uint16_t hbone_port;  /* hbone_mtls_port */
 };
 
 /* One entry of a weighted waypoint set. */
@@ -102,10 +102,10 @@ struct locality {
 
 /* A workload (istio.workload.Workload). */
 struct workload {
-	const char *uid;                /* primary key */
-	const char *name;               /* pod name */
-	const char *ns;                 /* namespace */
-	const char *trust_domain;       /* "" is legal in local mode */
+	const char *uid;          /* primary key */
+	const char *name;         /* pod name */
+	const char *ns;           /* namespace */
+	const char *trust_domain; /* "" is legal in local mode */
 	const char *service_account;
 	const char *network;
 	const char *workload_name;      /* telemetry: deployment name */
@@ -120,8 +120,8 @@ struct workload {
 	enum workload_network_mode network_mode;
 	enum workload_status status;
 	bool native_tunnel;
-	uint32_t capacity;              /* weight; 0 = never chosen */
-	const struct ip *ips;           /* array of ip_cnt */
+	uint32_t capacity;    /* weight; 0 = never chosen */
+	const struct ip *ips; /* array of ip_cnt */
 	size_t ip_cnt;
 	bool has_waypoint;
 	struct gateway_ref waypoint;
@@ -129,8 +129,8 @@ struct workload {
 	struct gateway_ref network_gateway;
 	bool has_app_tunnel;
 	enum app_tunnel_protocol app_tunnel_protocol;
-	uint16_t app_tunnel_port;       /* 0 = no override */
-	const char *const *policies;    /* selector-scoped policy keys namespace/name, array of policy_cnt */
+	uint16_t app_tunnel_port;    /* 0 = no override */
+	const char *const *policies; /* selector-scoped policy keys namespace/name, array of policy_cnt */
 	size_t policy_cnt;
 	const struct workload_service *services; /* array of service_cnt */
 	size_t service_cnt;
@@ -141,20 +141,20 @@ struct service {
 	const char *name;
 	const char *ns;
 	const char *hostname;
-	const struct net_addr *vips;    /* array of vip_cnt */
+	const struct net_addr *vips; /* array of vip_cnt */
 	size_t vip_cnt;
-	const struct net_cidr *cidrs;   /* array of cidr_cnt */
+	const struct net_cidr *cidrs; /* array of cidr_cnt */
 	size_t cidr_cnt;
-	const struct port_map *ports;   /* array of port_cnt */
+	const struct port_map *ports; /* array of port_cnt */
 	size_t port_cnt;
-	const char *const *sans;        /* acceptable SPIFFE identities, array of san_cnt */
+	const char *const *sans; /* acceptable SPIFFE identities, array of san_cnt */
 	size_t san_cnt;
 	bool has_waypoint;
 	struct gateway_ref waypoint;
 	const struct weighted_waypoint *weighted; /* array of weighted_cnt */
 	size_t weighted_cnt;
-	bool has_lb;                    /* false: standard mode, only healthy */
-	const enum lb_scope *scopes;    /* array of scope_cnt, in order */
+	bool has_lb;                 /* false: standard mode, only healthy */
+	const enum lb_scope *scopes; /* array of scope_cnt, in order */
 	size_t scope_cnt;
 	enum lb_mode lb_mode;
 	enum lb_health lb_health;

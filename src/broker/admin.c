@@ -18,7 +18,8 @@
 
 /* Connections that wait to be accepted. */
 #define BACKLOG 128
-/* A killed predecessor's socket is closed by the kernel a little after its death: tries, and the pause between them, ms. */
+/* A killed predecessor's socket is closed by the kernel a little after its death: tries, and the pause
+ * between them, ms. */
 #define BIND_TRIES 50
 #define BIND_PAUSE_MS 20
 /* Room for the names of what is pending. */
@@ -47,7 +48,7 @@ static void serve_ready(void *ctx, struct web_conn *conn, const struct http_requ
 }
 
 static const struct web_route READY_ROUTES[] = {
-	{"/healthz/ready", GET_ONLY, serve_ready},
+        {"/healthz/ready", GET_ONLY, serve_ready},
 };
 
 /* --- admin --------------------------------------------------------------- */
@@ -100,9 +101,9 @@ static void serve_quit(void *ctx, struct web_conn *conn, const struct http_reque
 }
 
 static const struct web_route ADMIN_ROUTES[] = {
-	{"/culvert/pods", GET_ONLY, serve_pods},
-	{"/config_dump", 0, serve_dump},
-	{"/quitquitquit", POST_ONLY, serve_quit},
+        {"/culvert/pods", GET_ONLY, serve_pods},
+        {"/config_dump", 0, serve_dump},
+        {"/quitquitquit", POST_ONLY, serve_quit},
 };
 
 /* --- life ---------------------------------------------------------------- */
@@ -121,8 +122,8 @@ static int listen_tcp(uint16_t port, bool has_v6, int *ret_fd)
 	if (fd < 0)
 		return -errno;
 	socklen_t len = addr_to_sockaddr(&any, &sa);
-	if (setsockopt(fd, SOL_SOCKET, SO_REUSEADDR, &on, sizeof(on)) < 0 || bind(fd, (const struct sockaddr *)&sa, len) < 0 ||
-		listen(fd, BACKLOG) < 0) {
+	if (setsockopt(fd, SOL_SOCKET, SO_REUSEADDR, &on, sizeof(on)) < 0 ||
+	        bind(fd, (const struct sockaddr *)&sa, len) < 0 || listen(fd, BACKLOG) < 0) {
 		int r = -errno;
 		fd_close(&fd);
 		return r;
@@ -142,7 +143,8 @@ static int start_readiness(struct broker *broker)
 	}
 	if (r < 0)
 		return r;
-	r = web_new(broker->io, fd, READY_ROUTES, sizeof(READY_ROUTES) / sizeof(READY_ROUTES[0]), broker, &broker->readiness_web);
+	r = web_new(broker->io, fd, READY_ROUTES, sizeof(READY_ROUTES) / sizeof(READY_ROUTES[0]), broker,
+	        &broker->readiness_web);
 	if (r < 0)
 		fd_close(&fd);
 	return r;
@@ -156,7 +158,8 @@ static int start_admin(struct broker *broker)
 	int r = fd_unix_listen(path, SOCK_STREAM, BACKLOG, &fd);
 	if (r < 0)
 		return r;
-	r = web_new(broker->io, fd, ADMIN_ROUTES, sizeof(ADMIN_ROUTES) / sizeof(ADMIN_ROUTES[0]), broker, &broker->admin_web);
+	r = web_new(broker->io, fd, ADMIN_ROUTES, sizeof(ADMIN_ROUTES) / sizeof(ADMIN_ROUTES[0]), broker,
+	        &broker->admin_web);
 	if (r < 0)
 		fd_close(&fd);
 	return r;

@@ -25,15 +25,15 @@ struct web;
 
 /* The workloads of the node as the warden reports them, for dumps. */
 struct pod {
-	struct list node;      /* in broker.pods */
-	char *uid;             /* owned, like the next four */
+	struct list node; /* in broker.pods */
+	char *uid;        /* owned, like the next four */
 	char *name;
 	char *ns;
 	char *service_account;
-	char *reason;          /* why it is pending; "" otherwise */
+	char *reason; /* why it is pending; "" otherwise */
 	bool is_up;
-	uint32_t restarts;     /* crashes so far */
-	int32_t pid;           /* of the silo; 0 = none */
+	uint32_t restarts; /* crashes so far */
+	int32_t pid;       /* of the silo; 0 = none */
 	uint64_t netns_ino;
 };
 
@@ -53,19 +53,19 @@ struct broker {
 	struct log log;
 	struct logs logs;
 	struct settings settings;
-	struct chan_scratch scratch;   /* working memory of all channels */
+	struct chan_scratch scratch; /* working memory of all channels */
 	struct store *store;
-	struct mesh_file *mesh_file;   /* NULL = none */
+	struct mesh_file *mesh_file; /* NULL = none */
 	struct certs *certs;
-	struct warden *warden;         /* the listener for wardens and the present one */
-	struct list silos;             /* struct silo_peer */
-	struct list pods;              /* struct pod */
-	size_t pod_cnt;                /* <= LIMIT_PODS */
+	struct warden *warden; /* the listener for wardens and the present one */
+	struct list silos;     /* struct silo_peer */
+	struct list pods;      /* struct pod */
+	size_t pod_cnt;        /* <= LIMIT_PODS */
 	struct readiness ready;
-	struct web *readiness_web;    /* 15021 */
-	struct web *admin_web;        /* unix socket in the run directory */
-	int run_fd;                    /* the instance's folder */
-	bool is_draining;              /* the daemon is going down */
+	struct web *readiness_web; /* 15021 */
+	struct web *admin_web;     /* unix socket in the run directory */
+	int run_fd;                /* the instance's folder */
+	bool is_draining;          /* the daemon is going down */
 };
 
 /* Sets whether the mesh state is complete, and tells the warden when that changes. */
@@ -74,7 +74,8 @@ void broker_set_mesh_complete(struct broker *broker, bool is_complete);
 /* The daemon goes down: endpoints close, silos are answered to the end. */
 void broker_drain(struct broker *broker);
 
-/* Texts of tasks that are not done, sorted, joined by ", "; "" when the node is ready (reference control.md 11.2). */
+/* Texts of tasks that are not done, sorted, joined by ", "; "" when the node is ready (reference
+ * control.md 11.2). */
 void broker_pending_text(struct broker *broker, char *dst, size_t cap);
 
 #endif

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* The queue to the CA; see certs.h. The embedded CA answers within the turn, so a turn signs at most the in-flight ceiling. */
+/* The queue to the CA; see certs.h. The embedded CA answers within the turn, so a turn signs at most the
+ * in-flight ceiling. */
 #include "broker/certs.h"
 
 #include <errno.h>
@@ -17,10 +18,10 @@
 
 struct certs {
 	struct broker *broker;
-	struct tls_ca *ca;    /* the embedded one; NULL: there is no CA */
-	struct list urgent;   /* struct cert_ask: connections wait */
-	struct list calm;     /* the others */
-	struct io_task work;  /* signs the next few */
+	struct tls_ca *ca;   /* the embedded one; NULL: there is no CA */
+	struct list urgent;  /* struct cert_ask: connections wait */
+	struct list calm;    /* the others */
+	struct io_task work; /* signs the next few */
 };
 
 static uint32_t ttl_s(const struct settings *settings)
@@ -38,7 +39,8 @@ static void answer(struct certs *certs, struct cert_ask *ask)
 		return;
 	}
 	buf_init(&leaf, LEAF_MAX);
-	int r = tls_ca_sign(certs->ca, ask->csr, ask->csr_len, ask->identity, ttl_s(&certs->broker->settings), &leaf, &err);
+	int r = tls_ca_sign(certs->ca, ask->csr, ask->csr_len, ask->identity, ttl_s(&certs->broker->settings),
+	        &leaf, &err);
 	const char *pem = r == 0 ? buf_cstr(&leaf) : NULL;
 	if (pem)
 		ask->done(ask, 0, &pem, 1, tls_ca_root_pem(certs->ca), NULL);

@@ -22,19 +22,21 @@ struct certs;
 
 /* One request; embed it. */
 struct cert_ask {
-	struct list node;      /* in the queue, or detached */
-	const char *identity;  /* SPIFFE id asked for; the owner's until done */
-	const char *csr;       /* PEM; likewise */
+	struct list node;     /* in the queue, or detached */
+	const char *identity; /* SPIFFE id asked for; the owner's until done */
+	const char *csr;      /* PEM; likewise */
 	size_t csr_len;
-	bool is_urgent;        /* a connection waits */
+	bool is_urgent; /* a connection waits */
 	/*
 	 * The end, once, unless cancelled: code 0 and the chain (PEM, leaf first) and roots, or a negative
 	 * code and its words. All texts are borrowed for the call.
 	 */
-	void (*done)(struct cert_ask *ask, int code, const char *const *chain, size_t chain_cnt, const char *roots, const char *text);
+	void (*done)(struct cert_ask *ask, int code, const char *const *chain, size_t chain_cnt,
+	        const char *roots, const char *text);
 };
 
-/* Opens the CA that the settings name: the embedded one keeps its root in the run directory. 0 or a code with text. */
+/* Opens the CA that the settings name: the embedded one keeps its root in the run directory. 0 or a code with
+ * text. */
 int certs_new(struct broker *broker, struct certs **ret_certs, struct err *err);
 
 /* Frees; asks still queued are forgotten. NULL is fine. */

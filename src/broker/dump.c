@@ -273,18 +273,19 @@ static void add_pod(struct dump *dump, const struct pod *pod)
 {
 	struct pod_state *state = &dump->pods[dump->cnt];
 	*state = (struct pod_state){
-		.dump = dump,
-		.uid = arena_strdup(dump->arena, pod->uid),
-		.name = arena_strdup(dump->arena, pod->name),
-		.ns = arena_strdup(dump->arena, pod->ns),
-		.service_account = arena_strdup(dump->arena, pod->service_account),
-		.is_up = pod->is_up,
+	        .dump = dump,
+	        .uid = arena_strdup(dump->arena, pod->uid),
+	        .name = arena_strdup(dump->arena, pod->name),
+	        .ns = arena_strdup(dump->arena, pod->ns),
+	        .service_account = arena_strdup(dump->arena, pod->service_account),
+	        .is_up = pod->is_up,
 	};
 	if (!state->uid || !state->name || !state->ns || !state->service_account)
 		return;
 	dump->cnt++;
 	state->ask.page = on_page;
-	if (silo_peer_ask_state(dump->broker, pod->uid, IPC_STATE_CONNECTIONS | IPC_STATE_CERTIFICATES, &state->ask) == 0)
+	if (silo_peer_ask_state(
+	            dump->broker, pod->uid, IPC_STATE_CONNECTIONS | IPC_STATE_CERTIFICATES, &state->ask) == 0)
 		dump->awaited++;
 }
 

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* The config dump, in upstream's schema (reference control.md 11.5): the mesh, and what the silos say of themselves. */
+/* The config dump, in upstream's schema (reference control.md 11.5): the mesh, and what the silos say of
+ * themselves. */
 #ifndef CULVERT_BROKER_DUMP_H
 #define CULVERT_BROKER_DUMP_H
 

@@ -231,7 +231,8 @@ static void put_weighted(struct json *json, const struct service *s)
 	json_arr_end(json);
 }
 
-static bool put_service(void *ctx, const struct service *s, const struct service_endpoint *endpoints, size_t cnt)
+static bool put_service(
+        void *ctx, const struct service *s, const struct service_endpoint *endpoints, size_t cnt)
 {
 	static const char *const families[] = {"", "IPv4", "IPv6", "Dual"};
 	struct json *json = ctx;

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* Workloads, services and policies as JSON in upstream's schema (reference control.md 11.5), keys in alphabetical order. */
+/* Workloads, services and policies as JSON in upstream's schema (reference control.md 11.5), keys in
+ * alphabetical order. */
 #ifndef CULVERT_BROKER_DUMP_MESH_H
 #define CULVERT_BROKER_DUMP_MESH_H
 

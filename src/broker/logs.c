@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* stdout and the silos' pipes; see logs.h. A silo's bytes are a stranger's: only printable whole lines pass. */
+/* stdout and the silos' pipes; see logs.h. A silo's bytes are a stranger's: only printable whole lines pass.
+ */
 #include "broker/logs.h"
 
 #include <errno.h>
@@ -17,11 +18,11 @@
 #define PIPE_TURN_MAX (64u * 1024)
 
 struct log_pipe {
-	struct logs *logs;   /* NULL: the owner has let go */
+	struct logs *logs; /* NULL: the owner has let go */
 	int fd;
-	struct io_op in;     /* multishot poll */
+	struct io_op in; /* multishot poll */
 	struct io_task read;
-	struct buf part;     /* a line whose end has not come yet */
+	struct buf part; /* a line whose end has not come yet */
 };
 
 /* --- stdout -------------------------------------------------------------- */
@@ -81,7 +82,7 @@ static void report_dropped(struct logs *logs)
 {
 	char text[96];
 	int len = snprintf(text, sizeof(text), "culvert: %llu log lines were dropped: stdout is too slow\n",
-		(unsigned long long)logs->dropped);
+	        (unsigned long long)logs->dropped);
 	if (buf_add(&logs->queue, text, (size_t)len) == 0)
 		logs->dropped = 0;
 	logs->queue.err = 0;

@@ -20,9 +20,9 @@
 /* The writer; embed it. Private. */
 struct logs {
 	struct io *io;
-	struct buf queue;      /* what stdout has not taken yet */
-	struct io_op room;     /* poll for room on stdout */
-	uint64_t dropped;      /* lines lost since the last report */
+	struct buf queue;  /* what stdout has not taken yet */
+	struct io_op room; /* poll for room on stdout */
+	uint64_t dropped;  /* lines lost since the last report */
 };
 
 /* A silo's pipe of log lines. */

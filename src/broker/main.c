@@ -23,6 +23,7 @@
 #include "broker/silo_peer.h"
 #include "broker/warden.h"
 #include "seccomp/filter.h"
+#include "seccomp/landlock.h"
 
 /* Exit status: fatal before serving; a restart would not help (culvertd ends with it). */
 #define EXIT_FATAL 1
@@ -53,7 +54,8 @@ void broker_drain(struct broker *broker)
 	if (broker->is_draining)
 		return;
 	broker->is_draining = true;
-	/* Readiness goes first, as upstream does: probes are refused from here on (reference control.md 16). */
+	/* Readiness goes first, as upstream does: probes are refused from here on (reference control.md 16).
+	 */
 	admin_stop(broker);
 }
 
@@ -63,7 +65,8 @@ static void on_parent(struct io_op *op, const struct io_result *result)
 {
 	struct ends *ends = list_entry(op, struct ends, parent);
 	(void)result;
-	/* Without the first process nobody would restart or end us; silos live on and a successor finds them. */
+	/* Without the first process nobody would restart or end us; silos live on and a successor finds them.
+	 */
 	io_stop(ends->broker->io);
 }
 
@@ -104,7 +107,8 @@ static int open_run_dir(struct broker *broker, struct err *err)
 	const struct settings *settings = &broker->settings;
 	char path[4096];
 	if (!settings->run_dir || !settings->instance)
-		return err_set(err, -EINVAL, "CULVERT_RUN_DIR and CULVERT_INSTANCE are not set: culvert-broker is started by culvertd");
+		return err_set(err, -EINVAL,
+		        "CULVERT_RUN_DIR and CULVERT_INSTANCE are not set: culvert-broker is started by culvertd");
 	int len = snprintf(path, sizeof(path), "%s/%s", settings->run_dir, settings->instance);
 	if (len < 0 || (size_t)len >= sizeof(path))
 		return err_set(err, -ENAMETOOLONG, "the run directory's path is too long");
@@ -115,7 +119,8 @@ static int open_run_dir(struct broker *broker, struct err *err)
 static int make_loop(struct broker *broker, struct err *err)
 {
 	const struct settings *settings = &broker->settings;
-	const struct io_opts opts = {.baseline61 = settings->io_baseline != 0 && settings->io_baseline <= 6001};
+	const struct io_opts opts = {
+	        .baseline61 = settings->io_baseline != 0 && settings->io_baseline <= 6001};
 	int r = io_new(&opts, &broker->io, err);
 	if (r < 0)
 		return r;
@@ -147,16 +152,23 @@ static int make_parts(struct broker *broker, struct err *err)
 		broker_set_mesh_complete(broker, true);
 	else
 		log_msg(&broker->log, LOG_WARN, "ztunnel::xds::client",
-			"no local mesh state (LOCAL_XDS_PATH) is set and this release has no xDS client: the mesh stays unknown");
+		        "no local mesh state (LOCAL_XDS_PATH) is set and this release has no xDS client: the mesh stays unknown");
 	return 0;
 }
 
+/* Reads the mesh file again and again, writes nothing any more. */
 static int lock_up(struct broker *broker, struct err *err)
 {
-	int r = prctl(PR_SET_DUMPABLE, 0, 0, 0, 0) < 0 ? -errno : filter_install(FILTER_BROKER, filter_mode_parse(getenv("CULVERT_SECCOMP")));
+	int abi;
+	if (prctl(PR_SET_DUMPABLE, 0, 0, 0, 0) < 0 || prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) < 0)
+		return err_sys(err, -errno, "prctl");
+	int r = landlock_enter(true, &abi);
+	if (r < 0)
+		return err_sys(err, r, "landlock");
+	r = filter_install(FILTER_BROKER, filter_mode_parse(getenv("CULVERT_SECCOMP")));
 	if (r < 0)
 		return err_sys(err, r, "seccomp");
-	log_msg(&broker->log, LOG_DEBUG, "culvert::broker", "sandboxed");
+	log_msg(&broker->log, LOG_DEBUG, "culvert::broker", "sandboxed: landlock %d", abi);
 	return 0;
 }
 

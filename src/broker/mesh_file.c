@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* Loading and watching the mesh file; see mesh_file.h. The folder is watched, so that a ConfigMap's symlink swap is seen. */
+/* Loading and watching the mesh file; see mesh_file.h. The folder is watched, so that a ConfigMap's symlink
+ * swap is seen. */
 #include "broker/mesh_file.h"
 
 #include <errno.h>
@@ -25,8 +26,8 @@ static const char TARGET[] = "ztunnel::xds";
 
 struct mesh_file {
 	struct broker *broker;
-	char *path;          /* owned; NULL = inline text, never loaded again */
-	int watch_fd;        /* inotify, -1 = none */
+	char *path;   /* owned; NULL = inline text, never loaded again */
+	int watch_fd; /* inotify, -1 = none */
 	struct io_op in;
 	struct timer quiet;
 };
@@ -38,7 +39,7 @@ static int load(struct mesh_file *file, struct err *err)
 	const char *text = broker->settings.local_xds;
 	struct local_file *parsed;
 	int r = file->path ? local_file_load(file->path, &parsed, err)
-			   : local_file_parse("LOCAL_XDS", text, strlen(text), &parsed, err);
+	                   : local_file_parse("LOCAL_XDS", text, strlen(text), &parsed, err);
 	if (r < 0)
 		return r;
 	r = local_file_apply(parsed, broker->store, err);
@@ -61,7 +62,8 @@ static void quiet(struct timer *timer, uint64_t now)
 	struct err err = {0};
 	(void)now;
 	if (load(file, &err) < 0)
-		log_msg(&file->broker->log, LOG_ERROR, TARGET, "mesh file is not used, the running state stays: %s", err.text);
+		log_msg(&file->broker->log, LOG_ERROR, TARGET,
+		        "mesh file is not used, the running state stays: %s", err.text);
 }
 
 static void on_event(struct io_op *op, const struct io_result *result)
@@ -116,7 +118,8 @@ int mesh_file_new(struct broker *broker, struct mesh_file **ret_file, struct err
 	}
 	r = file->path ? watch(file) : 0;
 	if (r < 0)
-		log_msg(&broker->log, LOG_WARN, TARGET, "mesh file is not watched, changes need a restart: %s", err_str(r));
+		log_msg(&broker->log, LOG_WARN, TARGET,
+		        "mesh file is not watched, changes need a restart: %s", err_str(r));
 	*ret_file = file;
 	return 0;
 }

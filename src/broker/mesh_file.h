@@ -12,7 +12,8 @@
 struct broker;
 struct mesh_file;
 
-/* Loads what the settings name into the store and watches the file's folder; *ret_file is NULL when nothing is named. A code with text on a bad start. */
+/* Loads what the settings name into the store and watches the file's folder; *ret_file is NULL when nothing
+ * is named. A code with text on a bad start. */
 int mesh_file_new(struct broker *broker, struct mesh_file **ret_file, struct err *err);
 
 /* Ends the watch. NULL is fine. */

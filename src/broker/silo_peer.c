@@ -24,39 +24,39 @@ static const char TARGET[] = "culvert::broker::silo";
 
 /* A key that a silo has asked about. */
 struct asked {
-	struct list dirty;    /* in peer->dirty, or detached */
-	struct view_key key;  /* strings in names */
+	struct list dirty;   /* in peer->dirty, or detached */
+	struct view_key key; /* strings in names */
 	size_t bytes_len;
-	uint8_t *bytes;       /* map key, owned */
-	char *names;          /* owned */
-	uint32_t id;          /* of the ask that is to be answered; 0 = a push */
+	uint8_t *bytes; /* map key, owned */
+	char *names;    /* owned */
+	uint32_t id;    /* of the ask that is to be answered; 0 = a push */
 };
 
 struct silo_peer {
-	struct list node;         /* in broker.silos */
+	struct list node; /* in broker.silos */
 	struct broker *broker;
-	char *uid;                /* owned, like the next three */
+	char *uid; /* owned, like the next three */
 	struct workload_info info;
-	char *names;              /* one block behind info */
+	char *names; /* one block behind info */
 	struct ring_chan *chan;
 	struct log_pipe *log_pipe;
-	struct map asked;         /* struct asked by bytes */
-	struct list dirty;        /* struct asked */
-	bool wants_workload;      /* has asked; later versions are pushed */
+	struct map asked;    /* struct asked by bytes */
+	struct list dirty;   /* struct asked */
+	bool wants_workload; /* has asked; later versions are pushed */
 	bool wants_policies;
-	uint32_t workload_id;     /* ask to be answered, 0 = push */
+	uint32_t workload_id; /* ask to be answered, 0 = push */
 	uint32_t policies_id;
 	bool is_workload_dirty;
 	bool is_policies_dirty;
-	bool had_workload;        /* its record was found the last time */
+	bool had_workload; /* its record was found the last time */
 	struct io_task flush;
 	struct timer retry;
-	struct cert_ask cert;     /* one at a time: a new ask replaces the former */
+	struct cert_ask cert; /* one at a time: a new ask replaces the former */
 	bool cert_open;
 	uint32_t cert_id;
-	char *cert_identity;      /* owned while cert_open */
-	char *cert_csr;           /* owned while cert_open */
-	struct list state_asks;   /* struct silo_state_ask */
+	char *cert_identity;    /* owned while cert_open */
+	char *cert_csr;         /* owned while cert_open */
+	struct list state_asks; /* struct silo_state_ask */
 	uint32_t last_state_id;
 };
 
@@ -107,12 +107,17 @@ static struct view_key plain_key(const struct ipc_key *key)
 static struct ipc_key wire_key(const struct view_key *key)
 {
 	if (key->kind == VIEW_HOST)
-		return (struct ipc_key){.is_host = true, .addr = {.network = ""}, .ns = key->ns, .host = key->hostname};
-	return (struct ipc_key){.addr = {.network = key->network, .ip = key->ip}, .unfiltered = key->unfiltered, .ns = "", .host = ""};
+		return (struct ipc_key){
+		        .is_host = true, .addr = {.network = ""}, .ns = key->ns, .host = key->hostname};
+	return (struct ipc_key){.addr = {.network = key->network, .ip = key->ip},
+	        .unfiltered = key->unfiltered,
+	        .ns = "",
+	        .host = ""};
 }
 
 /* The entry of a key, made if it is new. */
-static int asked_get(struct silo_peer *peer, const struct view_key *key, struct asked **ret_asked, struct err *err)
+static int asked_get(
+        struct silo_peer *peer, const struct view_key *key, struct asked **ret_asked, struct err *err)
 {
 	uint8_t bytes[VIEW_KEY_BYTES_MAX];
 	int len = view_key_bytes(key, bytes, sizeof(bytes));
@@ -169,11 +174,15 @@ static void answer_workload(struct silo_peer *peer)
 	const struct workload *own = own_record(peer, arena);
 	/* Not known yet: the silo waits with its own deadline, and hears when it comes. */
 	if (own || peer->had_workload) {
-		struct ipc_record rec = {.id = peer->workload_id, .type = IPC_ANSWER_WORKLOAD,
-			.answer_workload = {.found = own != NULL, .generation = store_generation(peer->broker->store), .workload = own}};
+		struct ipc_record rec = {.id = peer->workload_id,
+		        .type = IPC_ANSWER_WORKLOAD,
+		        .answer_workload = {.found = own != NULL,
+		                .generation = store_generation(peer->broker->store),
+		                .workload = own}};
 		struct err err = {0};
 		if (ring_chan_send(peer->chan, &rec, -1, &err) < 0)
-			log_msg(&peer->broker->log, LOG_ERROR, TARGET, "record of %s/%s cannot be sent: %s", peer->info.ns, peer->info.name, err.text);
+			log_msg(&peer->broker->log, LOG_ERROR, TARGET, "record of %s/%s cannot be sent: %s",
+			        peer->info.ns, peer->info.name, err.text);
 		peer->workload_id = 0;
 		peer->had_workload = own != NULL;
 	}
@@ -195,17 +204,22 @@ static void answer_policies(struct silo_peer *peer)
 		return;
 	const struct workload *own = own_record(peer, arena);
 	struct policy *flat = NULL;
-	/* Without a record nothing is known of what applies: nothing is said, and the silo lets nothing in. */
+	/* Without a record nothing is known of what applies: nothing is said, and the silo lets nothing in.
+	 */
 	if (own && store_policies(peer->broker->store, own, arena, &list, &cnt, missing_policy, peer) == 0)
 		flat = arena_zalloc(arena, cnt ? cnt : 1, sizeof(*flat));
 	if (flat) {
 		struct err err = {0};
 		for (size_t i = 0; i < cnt; i++)
 			flat[i] = *list[i];
-		struct ipc_record rec = {.id = peer->policies_id, .type = IPC_ANSWER_POLICIES,
-			.answer_policies = {.generation = store_generation(peer->broker->store), .policies = flat, .policy_cnt = cnt}};
+		struct ipc_record rec = {.id = peer->policies_id,
+		        .type = IPC_ANSWER_POLICIES,
+		        .answer_policies = {.generation = store_generation(peer->broker->store),
+		                .policies = flat,
+		                .policy_cnt = cnt}};
 		if (ring_chan_send_pages(peer->chan, &rec, &err) < 0)
-			log_msg(&peer->broker->log, LOG_ERROR, TARGET, "policies of %s/%s cannot be sent: %s", peer->info.ns, peer->info.name, err.text);
+			log_msg(&peer->broker->log, LOG_ERROR, TARGET, "policies of %s/%s cannot be sent: %s",
+			        peer->info.ns, peer->info.name, err.text);
 		peer->policies_id = 0;
 	}
 	arena_unref(arena);
@@ -221,9 +235,15 @@ static void answer_view(struct silo_peer *peer, struct asked *asked, const struc
 		log_msg(&peer->broker->log, LOG_ERROR, TARGET, "a view cannot be made: %s", err_str(r));
 		return;
 	}
-	struct ipc_record rec = {.id = asked->id, .type = IPC_ANSWER_VIEW,
-		.answer_view = {.key = wire_key(&asked->key), .known = view->known, .generation = view->generation,
-			.workload = view->workload, .service = view->service, .endpoints = view->endpoints, .endpoint_cnt = view->endpoint_cnt}};
+	struct ipc_record rec = {.id = asked->id,
+	        .type = IPC_ANSWER_VIEW,
+	        .answer_view = {.key = wire_key(&asked->key),
+	                .known = view->known,
+	                .generation = view->generation,
+	                .workload = view->workload,
+	                .service = view->service,
+	                .endpoints = view->endpoints,
+	                .endpoint_cnt = view->endpoint_cnt}};
 	if (ring_chan_send_pages(peer->chan, &rec, &err) < 0)
 		log_msg(&peer->broker->log, LOG_ERROR, TARGET, "a view cannot be sent: %s", err.text);
 	asked->id = 0;
@@ -234,7 +254,8 @@ static void answer_view(struct silo_peer *peer, struct asked *asked, const struc
 static void flush(struct io_task *task)
 {
 	struct silo_peer *peer = list_entry(task, struct silo_peer, flush);
-	/* "Not known" means plaintext to that address: nothing is said before the mesh is complete (design 2). */
+	/* "Not known" means plaintext to that address: nothing is said before the mesh is complete (design
+	 * 2). */
 	if (!peer->chan || !peer->broker->ready.mesh_complete)
 		return;
 	if (peer->is_workload_dirty && peer->wants_workload) {
@@ -299,7 +320,8 @@ static int on_ask_policies(struct silo_peer *peer, struct chan_msg *msg, struct 
 
 static int on_ask_view(struct silo_peer *peer, struct chan_msg *msg, struct err *err)
 {
-	struct view_key key = plain_key(msg->rec.type == IPC_ASK_HOST ? &msg->rec.ask_host : &msg->rec.ask_address);
+	struct view_key key =
+	        plain_key(msg->rec.type == IPC_ASK_HOST ? &msg->rec.ask_host : &msg->rec.ask_address);
 	struct asked *asked = NULL;
 	if (key.kind == VIEW_HOST)
 		key.network = "";
@@ -336,26 +358,32 @@ static void cert_close(struct silo_peer *peer)
 	peer->cert_csr = NULL;
 }
 
-static void on_signed(struct cert_ask *ask, int code, const char *const *chain, size_t chain_cnt, const char *roots, const char *text)
+static void on_signed(struct cert_ask *ask, int code, const char *const *chain, size_t chain_cnt,
+        const char *roots, const char *text)
 {
 	struct silo_peer *peer = list_entry(ask, struct silo_peer, cert);
 	struct ipc_record rec = {.id = peer->cert_id, .type = IPC_ANSWER_CERTIFICATE};
 	struct err err = {0};
 	if (code == 0)
-		rec.answer_certificate = (struct ipc_answer_certificate){.chain = chain, .chain_cnt = chain_cnt, .roots = roots, .error = ""};
+		rec.answer_certificate = (struct ipc_answer_certificate){
+		        .chain = chain, .chain_cnt = chain_cnt, .roots = roots, .error = ""};
 	else
-		rec.answer_certificate = (struct ipc_answer_certificate){.roots = "", .error = text && text[0] ? text : err_str(code)};
+		rec.answer_certificate = (struct ipc_answer_certificate){
+		        .roots = "", .error = text && text[0] ? text : err_str(code)};
 	if (ring_chan_send(peer->chan, &rec, -1, &err) < 0)
 		log_msg(&peer->broker->log, LOG_ERROR, TARGET, "a certificate cannot be sent: %s", err.text);
 	cert_close(peer);
 }
 
-/* The identity must be the silo's own: namespace and account as the node agent said, whatever trust domain the mesh has. */
+/* The identity must be the silo's own: namespace and account as the node agent said, whatever trust domain
+ * the mesh has. */
 static bool is_own_identity(const struct silo_peer *peer, const char *text)
 {
 	struct identity identity;
-	return identity_parse(text, strlen(text), &identity) == 0 && identity.ns_len == strlen(peer->info.ns) &&
-	       memcmp(identity.ns, peer->info.ns, identity.ns_len) == 0 && identity.sa_len == strlen(peer->info.service_account) &&
+	return identity_parse(text, strlen(text), &identity) == 0 &&
+	       identity.ns_len == strlen(peer->info.ns) &&
+	       memcmp(identity.ns, peer->info.ns, identity.ns_len) == 0 &&
+	       identity.sa_len == strlen(peer->info.service_account) &&
 	       memcmp(identity.sa, peer->info.service_account, identity.sa_len) == 0;
 }
 
@@ -374,8 +402,11 @@ static int on_ask_certificate(struct silo_peer *peer, struct chan_msg *msg, stru
 		cert_close(peer);
 		return err_set(err, -ENOMEM, "out of memory");
 	}
-	peer->cert = (struct cert_ask){.identity = peer->cert_identity, .csr = peer->cert_csr, .csr_len = ask->csr_len,
-		.is_urgent = ask->waiting, .done = on_signed};
+	peer->cert = (struct cert_ask){.identity = peer->cert_identity,
+	        .csr = peer->cert_csr,
+	        .csr_len = ask->csr_len,
+	        .is_urgent = ask->waiting,
+	        .done = on_signed};
 	certs_ask(peer->broker->certs, &peer->cert);
 	return 0;
 }
@@ -388,7 +419,8 @@ static int on_log_pipe(struct silo_peer *peer, struct chan_msg *msg, struct err 
 	log_pipe_free(peer->log_pipe);
 	peer->log_pipe = NULL;
 	if (log_pipe_new(&peer->broker->logs, fd, &peer->log_pipe) < 0)
-		log_msg(&peer->broker->log, LOG_ERROR, TARGET, "no memory for the log of %s/%s", peer->info.ns, peer->info.name);
+		log_msg(&peer->broker->log, LOG_ERROR, TARGET, "no memory for the log of %s/%s",
+		        peer->info.ns, peer->info.name);
 	return 0;
 }
 
@@ -470,14 +502,14 @@ static const struct {
 	enum ipc_type type;
 	int (*handle)(struct silo_peer *peer, struct chan_msg *msg, struct err *err);
 } HANDLERS[] = {
-	{IPC_ASK_WORKLOAD, on_ask_workload},
-	{IPC_ASK_POLICIES, on_ask_policies},
-	{IPC_ASK_ADDRESS, on_ask_view},
-	{IPC_ASK_HOST, on_ask_view},
-	{IPC_EVICT, on_evict},
-	{IPC_ASK_CERTIFICATE, on_ask_certificate},
-	{IPC_LOG_PIPE, on_log_pipe},
-	{IPC_ANSWER_STATE, on_answer_state},
+        {IPC_ASK_WORKLOAD, on_ask_workload},
+        {IPC_ASK_POLICIES, on_ask_policies},
+        {IPC_ASK_ADDRESS, on_ask_view},
+        {IPC_ASK_HOST, on_ask_view},
+        {IPC_EVICT, on_evict},
+        {IPC_ASK_CERTIFICATE, on_ask_certificate},
+        {IPC_LOG_PIPE, on_log_pipe},
+        {IPC_ANSWER_STATE, on_answer_state},
 };
 
 static int on_record(void *ctx, struct chan_msg *msg, struct err *err)
@@ -512,7 +544,8 @@ static void on_closed(void *ctx, int code, const char *text)
 {
 	struct silo_peer *peer = ctx;
 	if (code != -EPIPE && code != -ECONNRESET)
-		log_msg(&peer->broker->log, LOG_WARN, TARGET, "channel of %s/%s closed: %s", peer->info.ns, peer->info.name, text);
+		log_msg(&peer->broker->log, LOG_WARN, TARGET, "channel of %s/%s closed: %s", peer->info.ns,
+		        peer->info.name, text);
 	peer_free(peer);
 }
 
@@ -553,7 +586,8 @@ int silo_peer_attach(struct broker *broker, const char *uid, const struct worklo
 	map_init(&peer->asked, SILO_PEER_KEYS_MAX, asked_key);
 	int r = own_names(peer, uid, info);
 	if (r == 0)
-		r = ring_chan_new(broker->io, fd, IPC_ROLE_BROKER, IPC_ROLE_SILO, true, &broker->scratch, &EVENTS, peer, &peer->chan);
+		r = ring_chan_new(broker->io, fd, IPC_ROLE_BROKER, IPC_ROLE_SILO, true, &broker->scratch,
+		        &EVENTS, peer, &peer->chan);
 	if (r < 0) {
 		fd_close(&fd);
 		peer_free(peer);

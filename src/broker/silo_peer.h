@@ -16,16 +16,18 @@ struct arena;
 struct broker;
 struct silo_peer;
 
-/* Keys that one silo may have open: four times what its cache holds. A silo beyond that is out of its mind. */
+/* Keys that one silo may have open: four times what its cache holds. A silo beyond that is out of its mind.
+ */
 #define SILO_PEER_KEYS_MAX LIMIT_IPC_DIRTY
 
 /* What a dump of one silo's state ends with; pages come before it. */
 struct silo_state_ask {
-	/* One page of the answer (last = nothing follows), or NULL when the silo is gone or did not answer in time. */
+	/* One page of the answer (last = nothing follows), or NULL when the silo is gone or did not answer in
+	 * time. */
 	void (*page)(struct silo_state_ask *ask, const struct ipc_answer_state *state);
-	uint32_t id;       /* private */
-	struct list node;  /* private */
-	struct timer timer; /* private: the deadline */
+	uint32_t id;            /* private */
+	struct list node;       /* private */
+	struct timer timer;     /* private: the deadline */
 	struct silo_peer *peer; /* private */
 };
 

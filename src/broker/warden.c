@@ -96,7 +96,8 @@ static void on_silo_state(struct broker *broker, const struct ipc_silo_state *st
 	}
 	struct pod *pod = pod_get(broker, state->uid);
 	if (!pod || set_text(&pod->name, state->info.name) < 0 || set_text(&pod->ns, state->info.ns) < 0 ||
-		set_text(&pod->service_account, state->info.service_account) < 0 || set_text(&pod->reason, state->reason) < 0) {
+	        set_text(&pod->service_account, state->info.service_account) < 0 ||
+	        set_text(&pod->reason, state->reason) < 0) {
 		log_msg(&broker->log, LOG_ERROR, TARGET, "no room for the state of pod %s", state->uid);
 		if (pod)
 			pod_free(broker, pod);
@@ -115,7 +116,8 @@ static void on_silo_attach(struct broker *broker, struct chan_msg *msg)
 	int fd = msg->fd;
 	msg->fd = -1;
 	if (silo_peer_attach(broker, msg->rec.silo_attach.uid, &msg->rec.silo_attach.info, fd) < 0)
-		log_msg(&broker->log, LOG_ERROR, TARGET, "no memory for the channel of silo %s", msg->rec.silo_attach.uid);
+		log_msg(&broker->log, LOG_ERROR, TARGET, "no memory for the channel of silo %s",
+		        msg->rec.silo_attach.uid);
 }
 
 static int on_record(void *ctx, struct chan_msg *msg, struct err *err)
@@ -168,7 +170,8 @@ static void on_accept(void *ctx, int fd)
 	uid_t uid;
 	/* The warden is root; with an own uid of the broker it still is. */
 	if (fd_peer(fd, NULL, &uid) < 0 || (uid != 0 && uid != geteuid()) || fd_set_nonblock(fd, true) < 0 ||
-		ring_chan_new(broker->io, fd, IPC_ROLE_BROKER, IPC_ROLE_WARDEN, false, &broker->scratch, &EVENTS, warden, &chan) < 0) {
+	        ring_chan_new(broker->io, fd, IPC_ROLE_BROKER, IPC_ROLE_WARDEN, false, &broker->scratch,
+	                &EVENTS, warden, &chan) < 0) {
 		log_msg(&broker->log, LOG_WARN, TARGET, "connection to %s refused", WARDEN_SOCKET);
 		fd_close(&fd);
 		return;

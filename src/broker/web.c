@@ -17,7 +17,7 @@ struct web {
 	const struct web_route *routes;
 	size_t route_cnt;
 	void *ctx;
-	struct list conns;  /* struct web_conn */
+	struct list conns; /* struct web_conn */
 	size_t conn_cnt;
 };
 
@@ -26,10 +26,11 @@ struct web_conn {
 	struct web *web;
 	struct stream *stream;
 	struct http_server http;
-	struct timer head;         /* runs while a head is awaited, and while the client has not closed after our end */
-	struct web_wait *wait;     /* a reply under way, or NULL */
-	bool is_closing;           /* our end has been sent */
-	bool is_serving;           /* inside of serve_all() */
+	struct timer
+	        head; /* runs while a head is awaited, and while the client has not closed after our end */
+	struct web_wait *wait; /* a reply under way, or NULL */
+	bool is_closing;       /* our end has been sent */
+	bool is_serving;       /* inside of serve_all() */
 };
 
 static void conn_free(struct web_conn *conn)
@@ -56,7 +57,8 @@ static void push(struct web_conn *conn)
 		stream_write(conn->stream, &conn->http.out);
 	if (http_server_is_closed(&conn->http) && !conn->is_closing) {
 		conn->is_closing = true;
-		/* Closing over unread bytes would reset the connection and take the reply along: the client closes first, or the timer. */
+		/* Closing over unread bytes would reset the connection and take the reply along: the client
+		 * closes first, or the timer. */
 		stream_shutdown(conn->stream);
 		io_timer_stop(conn->web->io, &conn->head);
 	}
@@ -120,10 +122,11 @@ static void on_data(void *ctx, struct chain *data)
 	struct web_conn *conn = ctx;
 	struct chunk *chunk;
 	while (!conn->is_closing && (chunk = chain_take(data))) {
-		/* A client that sends on without waiting for replies gets no more room than one request needs. */
+		/* A client that sends on without waiting for replies gets no more room than one request
+		 * needs. */
 		int r = http_server_wants_input(&conn->http) && chunk->len <= HTTP_FEED_MAX
-				? http_server_feed(&conn->http, chunk_bytes(chunk), chunk->len)
-				: -EMSGSIZE;
+		                ? http_server_feed(&conn->http, chunk_bytes(chunk), chunk->len)
+		                : -EMSGSIZE;
 		chunk_free(chunk);
 		if (r < 0) {
 			conn_free(conn);
@@ -152,9 +155,9 @@ static void on_error(void *ctx, int code, const char *text)
 }
 
 static const struct stream_events STREAM_EVENTS = {
-	.on_data = on_data,
-	.on_eof = on_eof,
-	.on_error = on_error,
+        .on_data = on_data,
+        .on_eof = on_eof,
+        .on_error = on_error,
 };
 
 static void head_late(struct timer *timer, uint64_t now)
@@ -185,7 +188,8 @@ static void on_accept(void *ctx, int fd)
 
 static const struct listen_events LISTEN_EVENTS = {.on_accept = on_accept};
 
-int web_new(struct io *io, int fd, const struct web_route *routes, size_t cnt, void *ctx, struct web **ret_web)
+int web_new(
+        struct io *io, int fd, const struct web_route *routes, size_t cnt, void *ctx, struct web **ret_web)
 {
 	const struct listen_opts opts = {.nodelay = true};
 	struct web *web = mem_zalloc(1, sizeof(*web));

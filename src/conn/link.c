@@ -82,7 +82,8 @@ static int pull(struct link *link, struct err *err)
 		link->in_h2--;
 		if (r <= 0)
 			break;
-		r = link->tls ? tls_write(link->tls, piece, len, err) : chain_write(&link->out, io_pool(link->io), piece, len);
+		r = link->tls ? tls_write(link->tls, piece, len, err)
+		              : chain_write(&link->out, io_pool(link->io), piece, len);
 		if (r < 0)
 			break;
 	}
@@ -204,7 +205,8 @@ static void on_data(void *ctx, struct chain *data)
 	struct chunk *chunk;
 	while (!link->is_over && (chunk = chain_take(data))) {
 		struct err err = {0};
-		int r = link->tls ? take_tls(link, chunk, &err) : feed_h2(link, chunk_bytes(chunk), chunk->len, &err);
+		int r = link->tls ? take_tls(link, chunk, &err)
+		                  : feed_h2(link, chunk_bytes(chunk), chunk->len, &err);
 		chunk_free(chunk);
 		if (r == 1)
 			close_with(link, 0, "peer closed the connection", 0);
@@ -233,10 +235,10 @@ static void on_error(void *ctx, int code, const char *text)
 }
 
 static const struct stream_events TRANSPORT_EVENTS = {
-	.on_data = on_data,
-	.on_eof = on_eof,
-	.on_drained = on_drained,
-	.on_error = on_error,
+        .on_data = on_data,
+        .on_eof = on_eof,
+        .on_drained = on_drained,
+        .on_error = on_error,
 };
 
 /* --- session events ------------------------------------------------------ */
@@ -277,10 +279,10 @@ static void on_goaway(void *ctx, uint32_t last_stream_id, uint32_t code)
 }
 
 static const struct h2_session_ops SESSION_OPS = {
-	.on_request = on_request,
-	.on_settings = on_settings,
-	.on_stream_room = on_stream_room,
-	.on_goaway = on_goaway,
+        .on_request = on_request,
+        .on_settings = on_settings,
+        .on_stream_room = on_stream_room,
+        .on_goaway = on_goaway,
 };
 
 /* --- time ---------------------------------------------------------------- */
@@ -341,7 +343,8 @@ static int make_tls(struct link *link, const struct link_opts *opts, struct err 
 	if (opts->is_server && opts->identity)
 		return tls_server_new(opts->identity, pool, &link->out, &link->tls, err);
 	if (opts->identity)
-		return tls_client_new(opts->identity, opts->accept, opts->accept_cnt, pool, &link->out, &link->tls, err);
+		return tls_client_new(
+		        opts->identity, opts->accept, opts->accept_cnt, pool, &link->out, &link->tls, err);
 	if (opts->trust)
 		return tls_control_new(opts->trust, pool, &link->out, &link->tls, err);
 	return 0;
@@ -362,8 +365,8 @@ static int make_session(struct link *link, const struct link_opts *opts, struct 
 	return r < 0 ? err_set(err, r, "http2: %s", err_str(r)) : 0;
 }
 
-int link_new(struct io *io, struct stream *transport, const struct link_opts *opts, const struct link_events *events,
-	void *ctx, struct link **ret_link, struct err *err)
+int link_new(struct io *io, struct stream *transport, const struct link_opts *opts,
+        const struct link_events *events, void *ctx, struct link **ret_link, struct err *err)
 {
 	struct link *link = mem_zalloc(1, sizeof(*link));
 	if (!link)
@@ -478,8 +481,8 @@ struct stream *link_transport(const struct link *link)
 	return link->transport;
 }
 
-int link_request(struct link *link, const struct h2_request *request, const struct link_answer_events *answer, void *ctx,
-	struct stream **ret_stream)
+int link_request(struct link *link, const struct h2_request *request, const struct link_answer_events *answer,
+        void *ctx, struct stream **ret_stream)
 {
 	if (link->is_over)
 		return -EPIPE;
@@ -499,9 +502,9 @@ int link_request(struct link *link, const struct h2_request *request, const stru
 }
 
 int link_connect(struct link *link, const char *authority, const struct h2_header *headers, size_t header_cnt,
-	const struct link_answer_events *answer, void *ctx, struct stream **ret_stream)
+        const struct link_answer_events *answer, void *ctx, struct stream **ret_stream)
 {
 	const struct h2_request request = {
-		.method = "CONNECT", .authority = authority, .headers = headers, .header_cnt = header_cnt};
+	        .method = "CONNECT", .authority = authority, .headers = headers, .header_cnt = header_cnt};
 	return link_request(link, &request, answer, ctx, ret_stream);
 }

@@ -20,7 +20,8 @@ struct link;
 struct tls_identity; /* tls/identity.h */
 struct tls_trust;    /* tls/trust.h */
 
-/* Time for TCP-connected to TLS-established, ms; upstream has none, which holds applications for ever (dataplane 7). */
+/* Time for TCP-connected to TLS-established, ms; upstream has none, which holds applications for ever
+ * (dataplane 7). */
 #define LINK_HANDSHAKE_MS 10000
 
 /* How a link is made. All pointers are borrowed for the call, except env and h2. */
@@ -32,17 +33,20 @@ struct link_opts {
 	/* Client with identity: SPIFFE ids of which the server must have one. */
 	const char *const *accept;
 	size_t accept_cnt;
-	/* Client without identity: the control plane's roots and names; a reference is taken. Both NULL = no TLS at all. */
+	/* Client without identity: the control plane's roots and names; a reference is taken. Both NULL = no
+	 * TLS at all. */
 	struct tls_trust *trust;
 	/* true: the peer opened the connection. */
 	bool is_server;
-	/* HTTP/2 settings other than h2_config_init()'s; NULL = those. Copied, but its keep_headers must outlive the link. */
+	/* HTTP/2 settings other than h2_config_init()'s; NULL = those. Copied, but its keep_headers must
+	 * outlive the link. */
 	const struct h2_config *h2;
 	/* Milliseconds for the handshake; 0 = LINK_HANDSHAKE_MS. */
 	uint32_t handshake_ms;
 };
 
-/* What a link tells its owner. Any entry may be NULL. The owner may call anything, link_free included, from any of them. */
+/* What a link tells its owner. Any entry may be NULL. The owner may call anything, link_free included, from
+ * any of them. */
 struct link_events {
 	/* The TLS handshake is done: the peer's identity is known, requests may be made. Once. */
 	void (*on_ready)(void *ctx);
@@ -51,16 +55,18 @@ struct link_events {
 	/* Client: a stream ended or the limit moved; link_can_open() may have become true. */
 	void (*on_room)(void *ctx);
 	/*
-	 * Server: a request. `stream` is the owner's from here (stream_free); set its events, answer by link_respond(), read
-	 * after stream_read_start(). headers (":method", ":authority"...) are borrowed for the call.
+	 * Server: a request. `stream` is the owner's from here (stream_free); set its events, answer by
+	 * link_respond(), read after stream_read_start(). headers (":method", ":authority"...) are borrowed
+	 * for the call.
 	 */
 	void (*on_request)(void *ctx, struct stream *stream, const struct h2_headers *headers);
 	/* The peer sent GOAWAY: no new streams, the open ones go on. */
 	void (*on_goaway)(void *ctx);
 	/*
-	 * The link is over; all its streams have been told before. code 0 = it ended cleanly. -EKEYREJECTED (peer refused by
-	 * us), ERR_TIMEOUT_HANDSHAKE, ERR_H2_PING_TIMEOUT, ERR_H2, -EPROTO, or the transport's error. `text` (never NULL, valid during the call)
-	 * is the detail without any prefix of the log. The owner still has to link_free(). Once.
+	 * The link is over; all its streams have been told before. code 0 = it ended cleanly. -EKEYREJECTED
+	 * (peer refused by us), ERR_TIMEOUT_HANDSHAKE, ERR_H2_PING_TIMEOUT, ERR_H2, -EPROTO, or the
+	 * transport's error. `text` (never NULL, valid during the call) is the detail without any prefix of
+	 * the log. The owner still has to link_free(). Once.
 	 */
 	void (*on_closed)(void *ctx, int code, const char *text);
 };
@@ -74,27 +80,31 @@ struct link_answer_events {
 };
 
 /*
- * Makes a link over `transport` (whose events it takes over; read_start is done here) and starts the handshake. Takes the transport
- * on success only. `events` is borrowed. Returns 0, or a negative errno with text in `err`.
+ * Makes a link over `transport` (whose events it takes over; read_start is done here) and starts the
+ * handshake. Takes the transport on success only. `events` is borrowed. Returns 0, or a negative errno with
+ * text in `err`.
  */
-int link_new(struct io *io, struct stream *transport, const struct link_opts *opts, const struct link_events *events, void *ctx,
-	struct link **ret_link, struct err *err);
+int link_new(struct io *io, struct stream *transport, const struct link_opts *opts,
+        const struct link_events *events, void *ctx, struct link **ret_link, struct err *err);
 
 /*
- * Closes now: streams still owned by others get on_error(-EPIPE) or a clean end first (never from inside this call, and their owners still
- * free them); no event of the link comes after; no GOAWAY, no close_notify. NULL is fine.
+ * Closes now: streams still owned by others get on_error(-EPIPE) or a clean end first (never from inside this
+ * call, and their owners still free them); no event of the link comes after; no GOAWAY, no close_notify. NULL
+ * is fine.
  */
 void link_free(struct link *link);
 
 /* Sets another owner (a pool hands a link over). */
 void link_set_events(struct link *link, const struct link_events *events, void *ctx);
 
-/* Graceful (dataplane 14): server: GOAWAY pair, streams go on; client: no new streams, GOAWAY NO_ERROR. on_closed when the last stream ended. */
+/* Graceful (dataplane 14): server: GOAWAY pair, streams go on; client: no new streams, GOAWAY NO_ERROR.
+ * on_closed when the last stream ended. */
 void link_drain(struct link *link);
 
 /*
- * Immediate but polite (DelWorkload, revoked or dead peer): GOAWAY NO_ERROR and close_notify are handed to the kernel,
- * streams end, then on_closed. link_free() may follow at once: what can be flushed within the turn is.
+ * Immediate but polite (DelWorkload, revoked or dead peer): GOAWAY NO_ERROR and close_notify are handed to
+ * the kernel, streams end, then on_closed. link_free() may follow at once: what can be flushed within the
+ * turn is.
  */
 void link_goodbye(struct link *link);
 
@@ -110,7 +120,8 @@ uint32_t link_streams(const struct link *link);
 /* The peer's limit of concurrent streams; before its SETTINGS the configured assumption. */
 uint32_t link_peer_max_streams(const struct link *link);
 
-/* The peer's SPIFFE id: the first URI SAN of its verified certificate; "" without TLS or before on_ready. Borrowed for the life of the link. */
+/* The peer's SPIFFE id: the first URI SAN of its verified certificate; "" without TLS or before on_ready.
+ * Borrowed for the life of the link. */
 const char *link_peer_identity(const struct link *link);
 
 /* Names of the negotiated version and cipher for logs, "" if none. Borrowed likewise. */
@@ -121,19 +132,22 @@ const char *link_tls_cipher(const struct link *link);
 struct stream *link_transport(const struct link *link);
 
 /*
- * Client: opens a stream with this request. Its answer comes by `answer` (borrowed for the stream's life); data, end
- * and failure by stream_set_events(), which the caller does next; ctx of both may differ. May be called before on_ready: it
- * then waits for the handshake. Returns 0, -EAGAIN (link_can_open() is false), -EPIPE (over), -EINVAL, -ENOMEM.
+ * Client: opens a stream with this request. Its answer comes by `answer` (borrowed for the stream's life);
+ * data, end and failure by stream_set_events(), which the caller does next; ctx of both may differ. May be
+ * called before on_ready: it then waits for the handshake. Returns 0, -EAGAIN (link_can_open() is false),
+ * -EPIPE (over), -EINVAL, -ENOMEM.
  */
-int link_request(struct link *link, const struct h2_request *request, const struct link_answer_events *answer, void *ctx,
-	struct stream **ret_stream);
+int link_request(struct link *link, const struct h2_request *request, const struct link_answer_events *answer,
+        void *ctx, struct stream **ret_stream);
 
 /* link_request() for CONNECT `authority` (dataplane 4.8). */
 int link_connect(struct link *link, const char *authority, const struct h2_header *headers, size_t header_cnt,
-	const struct link_answer_events *answer, void *ctx, struct stream **ret_stream);
+        const struct link_answer_events *answer, void *ctx, struct stream **ret_stream);
 
-/* Server: answers a stream of on_request; `end` = nothing follows, stream_free() it then. Returns 0, -EPIPE (dead), -EINVAL, -ENOMEM. */
-int link_respond(struct stream *stream, int status, const struct h2_header *headers, size_t header_cnt, bool end);
+/* Server: answers a stream of on_request; `end` = nothing follows, stream_free() it then. Returns 0, -EPIPE
+ * (dead), -EINVAL, -ENOMEM. */
+int link_respond(
+        struct stream *stream, int status, const struct h2_header *headers, size_t header_cnt, bool end);
 
 /* stream_free() that resets with `code` (enum h2_code) whatever the state. */
 void link_reset(struct stream *stream, uint32_t code);

@@ -102,13 +102,13 @@ static void on_drained(void *user, struct h2_stream *h2s)
 }
 
 const struct h2_stream_ops link_stream_h2_ops = {
-	.on_response = on_response,
-	.on_data = on_data,
-	.on_end = on_end,
-	.on_reset = on_reset,
-	.on_writable = on_writable,
-	.on_drained = on_drained,
-	.on_trailers = on_trailers,
+        .on_response = on_response,
+        .on_data = on_data,
+        .on_end = on_end,
+        .on_reset = on_reset,
+        .on_writable = on_writable,
+        .on_drained = on_drained,
+        .on_trailers = on_trailers,
 };
 
 /* --- what the owner is told ---------------------------------------------- */
@@ -132,7 +132,8 @@ static void deliver(struct link_stream *s)
 
 static void tell_end(struct link_stream *s)
 {
-	if (s->is_freed || s->is_dead || !s->is_end || s->is_end_told || !s->is_reading || !chain_empty(&s->held))
+	if (s->is_freed || s->is_dead || !s->is_end || s->is_end_told || !s->is_reading ||
+	        !chain_empty(&s->held))
 		return;
 	/* A read that failed is no clean end: on_error says so. */
 	if (s->error && s->error != -EPIPE)
@@ -263,12 +264,12 @@ static void op_free(struct stream *stream, bool is_abort)
 }
 
 static const struct stream_ops OPS = {
-	.read_start = op_read_start,
-	.read_stop = op_read_stop,
-	.write = op_write,
-	.queued = op_queued,
-	.shutdown = op_shutdown,
-	.free = op_free,
+        .read_start = op_read_start,
+        .read_stop = op_read_stop,
+        .write = op_write,
+        .queued = op_queued,
+        .shutdown = op_shutdown,
+        .free = op_free,
 };
 
 struct link_stream *link_stream_new(struct link *link)
@@ -318,7 +319,8 @@ void link_streams_account(struct link *link)
 
 /* --- link.h -------------------------------------------------------------- */
 
-int link_respond(struct stream *stream, int status, const struct h2_header *headers, size_t header_cnt, bool end)
+int link_respond(
+        struct stream *stream, int status, const struct h2_header *headers, size_t header_cnt, bool end)
 {
 	struct link_stream *s = of(stream);
 	if (!s->h2s || s->is_write_broken)

@@ -15,11 +15,11 @@ struct ring_chan {
 	struct io *io;
 	const struct ring_chan_events *events; /* NULL once the owner has let go */
 	void *ctx;
-	struct io_op in;      /* multishot poll for records */
-	struct io_op out;     /* single poll for room */
-	struct io_task read;  /* reads until the socket is empty */
+	struct io_op in;       /* multishot poll for records */
+	struct io_op out;      /* single poll for room */
+	struct io_task read;   /* reads until the socket is empty */
 	struct io_task report; /* tells on_closed */
-	int closed_code;      /* != 0: reported or about to be */
+	int closed_code;       /* != 0: reported or about to be */
 	char closed_text[ERR_TEXT_MAX];
 };
 
@@ -119,7 +119,8 @@ static void on_out(struct io_op *op, const struct io_result *result)
 }
 
 int ring_chan_new(struct io *io, int fd, enum ipc_role self, enum ipc_role peer, bool expects_setup,
-	struct chan_scratch *scratch, const struct ring_chan_events *events, void *ctx, struct ring_chan **ret_rc)
+        struct chan_scratch *scratch, const struct ring_chan_events *events, void *ctx,
+        struct ring_chan **ret_rc)
 {
 	struct ring_chan *rc = mem_zalloc(1, sizeof(*rc));
 	if (!rc)

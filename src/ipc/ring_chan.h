@@ -19,13 +19,14 @@ struct ring_chan;
 /* What a channel tells its owner. */
 struct ring_chan_events {
 	/*
-	 * A record. The message belongs to the channel and ends with the call: take the descriptor by setting fd to
-	 * -1, keep the arena by a reference. A negative return value closes the channel (text in err), as a violation does.
+	 * A record. The message belongs to the channel and ends with the call: take the descriptor by setting
+	 * fd to -1, keep the arena by a reference. A negative return value closes the channel (text in err),
+	 * as a violation does.
 	 */
 	int (*on_record)(void *ctx, struct chan_msg *msg, struct err *err);
 	/*
-	 * The peer closed (code -EPIPE), broke the rules, or the owner's on_record refused. Comes once, from a turn of
-	 * the ring; the owner then calls ring_chan_free.
+	 * The peer closed (code -EPIPE), broke the rules, or the owner's on_record refused. Comes once, from
+	 * a turn of the ring; the owner then calls ring_chan_free.
 	 */
 	void (*on_closed)(void *ctx, int code, const char *text);
 };
@@ -36,7 +37,8 @@ struct ring_chan_events {
  * -ENOMEM (fd stays the caller's).
  */
 int ring_chan_new(struct io *io, int fd, enum ipc_role self, enum ipc_role peer, bool expects_setup,
-	struct chan_scratch *scratch, const struct ring_chan_events *events, void *ctx, struct ring_chan **ret_rc);
+        struct chan_scratch *scratch, const struct ring_chan_events *events, void *ctx,
+        struct ring_chan **ret_rc);
 
 /* Closes and frees; no event comes after. NULL is fine. */
 void ring_chan_free(struct ring_chan *rc);

@@ -71,7 +71,7 @@ void access_opened(struct log *log, const struct access *access)
 }
 
 void access_complete(struct log *log, const struct access *access, uint64_t bytes_sent, uint64_t bytes_recv,
-	uint64_t duration_ms, const char *error)
+        uint64_t duration_ms, const char *error)
 {
 	struct log_line line;
 	char duration[32];
@@ -89,7 +89,8 @@ void access_complete(struct log *log, const struct access *access, uint64_t byte
 	log_end(&line);
 }
 
-void access_denied(struct log *log, const struct addr *src, const struct addr *dst, bool is_inbound, const char *error)
+void access_denied(
+        struct log *log, const struct addr *src, const struct addr *dst, bool is_inbound, const char *error)
 {
 	struct log_line line;
 	if (!log_begin(&line, log, LOG_WARN, TARGET, "connection failed"))

@@ -14,7 +14,8 @@
 #include "base/log.h"
 #include "culvert/records.h"
 
-/* What a line tells of a connection; all pointers are borrowed and may be NULL (the field is then left out). */
+/* What a line tells of a connection; all pointers are borrowed and may be NULL (the field is then left out).
+ */
 struct access {
 	struct addr src;                     /* who connected */
 	struct addr dst;                     /* what was dialled, or where the connection arrived */
@@ -35,9 +36,10 @@ void access_opened(struct log *log, const struct access *access);
  * the logging side's point of view: bytes_sent = what our workload sent.
  */
 void access_complete(struct log *log, const struct access *access, uint64_t bytes_sent, uint64_t bytes_recv,
-	uint64_t duration_ms, const char *error);
+        uint64_t duration_ms, const char *error);
 
 /* "connection failed", at warn: refused before anything was opened. */
-void access_denied(struct log *log, const struct addr *src, const struct addr *dst, bool is_inbound, const char *error);
+void access_denied(
+        struct log *log, const struct addr *src, const struct addr *dst, bool is_inbound, const char *error);
 
 #endif

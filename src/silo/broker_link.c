@@ -43,7 +43,8 @@ static int64_t send_ask(struct broker_link *link, struct ipc_record *rec)
 	rec->id = link->last_id;
 	int r = ring_chan_send(link->chan, rec, -1, &err);
 	if (r < 0) {
-		log_msg(&link->silo->log, LOG_WARN, TARGET, "cannot send %s: %s", ipc_type_str(rec->type), err.text);
+		log_msg(&link->silo->log, LOG_WARN, TARGET, "cannot send %s: %s", ipc_type_str(rec->type),
+		        err.text);
 		return r;
 	}
 	return rec->id;
@@ -62,11 +63,15 @@ void broker_link_ask_policies(struct broker_link *link)
 	send_ask(link, &rec);
 }
 
-int broker_link_ask_certificate(struct broker_link *link, const char *identity, const uint8_t *csr, size_t csr_len, bool is_urgent)
+int broker_link_ask_certificate(
+        struct broker_link *link, const char *identity, const uint8_t *csr, size_t csr_len, bool is_urgent)
 {
 	struct ipc_record rec = {
-		.type = IPC_ASK_CERTIFICATE,
-		.ask_certificate = {.identity = identity, .csr = csr, .csr_len = csr_len, .waiting = is_urgent},
+	        .type = IPC_ASK_CERTIFICATE,
+	        .ask_certificate = {.identity = identity,
+	                .csr = csr,
+	                .csr_len = csr_len,
+	                .waiting = is_urgent},
 	};
 	int64_t id = send_ask(link, &rec);
 	if (id < 0)
@@ -78,8 +83,12 @@ int broker_link_ask_certificate(struct broker_link *link, const char *identity, 
 static struct ipc_key wire_key(const struct view_key *key)
 {
 	if (key->kind == VIEW_HOST)
-		return (struct ipc_key){.is_host = true, .addr = {.network = ""}, .ns = key->ns, .host = key->hostname};
-	return (struct ipc_key){.addr = {.network = key->network, .ip = key->ip}, .unfiltered = key->unfiltered, .ns = "", .host = ""};
+		return (struct ipc_key){
+		        .is_host = true, .addr = {.network = ""}, .ns = key->ns, .host = key->hostname};
+	return (struct ipc_key){.addr = {.network = key->network, .ip = key->ip},
+	        .unfiltered = key->unfiltered,
+	        .ns = "",
+	        .host = ""};
 }
 
 bool broker_link_ask_view(struct broker_link *link, const struct view_key *key)
@@ -153,7 +162,7 @@ static int on_view(struct broker_link *link, struct chan_msg *msg, struct err *e
 	if (msg->rec.id != 0 && link->view_asks > 0)
 		link->view_asks--;
 	r = view_new(arena, &key, answer->generation, answer->workload, answer->service, answer->endpoints,
-		answer->endpoint_cnt, &view);
+	        answer->endpoint_cnt, &view);
 	if (r < 0) {
 		arena_unref(arena);
 		cache_fail(&link->silo->cache, &key, r);
@@ -173,7 +182,8 @@ static int on_policies(struct broker_link *link, struct chan_msg *msg, struct er
 		return 0;
 	if (r < 0)
 		return r;
-	context_on_policies(link->silo, arena, whole.answer_policies.policies, whole.answer_policies.policy_cnt);
+	context_on_policies(
+	        link->silo, arena, whole.answer_policies.policies, whole.answer_policies.policy_cnt);
 	return 0;
 }
 
@@ -215,7 +225,8 @@ static int on_ask_state(struct broker_link *link, struct chan_msg *msg, struct e
 static int on_unsupported(struct broker_link *link, struct chan_msg *msg, struct err *err)
 {
 	(void)err;
-	log_msg(&link->silo->log, LOG_WARN, TARGET, "the broker does not support ask %u", msg->rec.unsupported.type);
+	log_msg(&link->silo->log, LOG_WARN, TARGET, "the broker does not support ask %u",
+	        msg->rec.unsupported.type);
 	if (msg->rec.id == link->certificate_id) {
 		link->certificate_id = 0;
 		context_on_certificate_failed(link->silo, err_str(ERR_UNSUPPORTED), 0);
@@ -228,14 +239,14 @@ static const struct {
 	enum ipc_type type;
 	int (*handle)(struct broker_link *link, struct chan_msg *msg, struct err *err);
 } HANDLERS[] = {
-	{IPC_ANSWER_VIEW, on_view},
-	{IPC_ANSWER_WORKLOAD, on_workload},
-	{IPC_ANSWER_POLICIES, on_policies},
-	{IPC_ANSWER_CERTIFICATE, on_certificate},
-	{IPC_FORGET_ALL, on_forget_all},
-	{IPC_SET_LOG, on_set_log},
-	{IPC_ASK_STATE, on_ask_state},
-	{IPC_UNSUPPORTED, on_unsupported},
+        {IPC_ANSWER_VIEW, on_view},
+        {IPC_ANSWER_WORKLOAD, on_workload},
+        {IPC_ANSWER_POLICIES, on_policies},
+        {IPC_ANSWER_CERTIFICATE, on_certificate},
+        {IPC_FORGET_ALL, on_forget_all},
+        {IPC_SET_LOG, on_set_log},
+        {IPC_ASK_STATE, on_ask_state},
+        {IPC_UNSUPPORTED, on_unsupported},
 };
 
 static int on_record(void *ctx, struct chan_msg *msg, struct err *err)
@@ -253,7 +264,8 @@ static void report_dropped(struct broker_link *link)
 {
 	char text[128];
 	int len = snprintf(text, sizeof(text), "culvert: %llu log lines of %s were dropped\n",
-		(unsigned long long)link->log_dropped, link->silo->info.name ? link->silo->info.name : "a silo");
+	        (unsigned long long)link->log_dropped,
+	        link->silo->info.name ? link->silo->info.name : "a silo");
 	if (len > 0 && write(link->log_fd, text, (size_t)len) == len)
 		link->log_dropped = 0;
 }
@@ -331,15 +343,21 @@ int broker_link_attach(struct broker_link *link, int fd)
 {
 	struct silo *silo = link->silo;
 	struct ring_chan *chan;
-	int r = ring_chan_new(silo->io, fd, IPC_ROLE_SILO, IPC_ROLE_BROKER, false, &silo->scratch, &EVENTS, link, &chan);
+	int r = ring_chan_new(
+	        silo->io, fd, IPC_ROLE_SILO, IPC_ROLE_BROKER, false, &silo->scratch, &EVENTS, link, &chan);
 	if (r < 0) {
 		fd_close(&fd);
 		return r;
 	}
 	detach(link);
 	link->chan = chan;
-	struct ipc_hello hello = {.uid = silo->uid, .info = silo->info, .netns_dev = silo->netns_dev, .netns_ino = silo->netns_ino,
-		.pid = getpid(), .broker_attached = true, .is_ready = silo->phase == SILO_SERVING};
+	struct ipc_hello hello = {.uid = silo->uid,
+	        .info = silo->info,
+	        .netns_dev = silo->netns_dev,
+	        .netns_ino = silo->netns_ino,
+	        .pid = getpid(),
+	        .broker_attached = true,
+	        .is_ready = silo->phase == SILO_SERVING};
 	ring_chan_send_hello(chan, &hello, -1, NULL);
 	send_log_pipe(link);
 	context_ask_all(silo);

@@ -25,7 +25,8 @@ int broker_link_new(struct silo *silo, struct broker_link **ret_link);
 /* Closes and frees. NULL is fine. */
 void broker_link_free(struct broker_link *link);
 
-/* Takes channel `fd` to a (new) broker over, whatever was there before, says Hello and asks for everything. 0 or -ENOMEM. */
+/* Takes channel `fd` to a (new) broker over, whatever was there before, says Hello and asks for everything. 0
+ * or -ENOMEM. */
 int broker_link_attach(struct broker_link *link, int fd);
 
 /* Whether a broker is attached. */
@@ -38,7 +39,8 @@ void broker_link_ask_workload(struct broker_link *link);
 void broker_link_ask_policies(struct broker_link *link);
 
 /* Asks for a certificate; its answer goes to context. 0, or a negative code when it could not be sent. */
-int broker_link_ask_certificate(struct broker_link *link, const char *identity, const uint8_t *csr, size_t csr_len, bool is_urgent);
+int broker_link_ask_certificate(
+        struct broker_link *link, const char *identity, const uint8_t *csr, size_t csr_len, bool is_urgent);
 
 /* Asks for a view; false when not now. For cache. */
 bool broker_link_ask_view(struct broker_link *link, const struct view_key *key);

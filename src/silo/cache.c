@@ -10,13 +10,13 @@
 
 /* One key and its fetch. */
 struct entry {
-	struct list recent;   /* in cache.recent */
-	struct fetch fetch;   /* of struct view */
-	struct view_key key;  /* strings point into bytes' tail */
-	size_t key_len;       /* bytes used in key_bytes */
-	uint8_t *key_bytes;   /* map key */
-	char *names;          /* copies of the key's strings */
-	bool is_asked;        /* the present broker has been asked */
+	struct list recent;  /* in cache.recent */
+	struct fetch fetch;  /* of struct view */
+	struct view_key key; /* strings point into bytes' tail */
+	size_t key_len;      /* bytes used in key_bytes */
+	uint8_t *key_bytes;  /* map key */
+	char *names;         /* copies of the key's strings */
+	bool is_asked;       /* the present broker has been asked */
 };
 
 static void view_kind_ref(void *value)
@@ -83,7 +83,8 @@ static bool make_room(struct cache *cache)
 /* Copies the strings of a key into one block and points the copy at them. */
 static int copy_key(struct entry *entry, const struct view_key *key)
 {
-	const char *texts[3] = {key->network ? key->network : "", key->ns ? key->ns : "", key->hostname ? key->hostname : ""};
+	const char *texts[3] = {
+	        key->network ? key->network : "", key->ns ? key->ns : "", key->hostname ? key->hostname : ""};
 	size_t lens[3];
 	size_t total = 0;
 	for (size_t i = 0; i < 3; i++)
@@ -103,7 +104,7 @@ static int copy_key(struct entry *entry, const struct view_key *key)
 }
 
 static int entry_new(struct cache *cache, const struct view_key *key, const uint8_t *bytes, size_t len,
-	struct entry **ret_entry)
+        struct entry **ret_entry)
 {
 	if (!make_room(cache))
 		return -ENOSPC;
@@ -138,7 +139,8 @@ static struct entry *find(struct cache *cache, const struct view_key *key)
 	return len < 0 ? NULL : map_get(&cache->entries, bytes, (size_t)len);
 }
 
-int cache_view(struct cache *cache, const struct view_key *key, struct view **ret_view, struct fetch **ret_fetch)
+int cache_view(
+        struct cache *cache, const struct view_key *key, struct view **ret_view, struct fetch **ret_fetch)
 {
 	uint8_t bytes[VIEW_KEY_BYTES_MAX];
 	int len = view_key_bytes(key, bytes, sizeof(bytes));
@@ -181,8 +183,7 @@ void cache_fail(struct cache *cache, const struct view_key *key, int code)
 
 void cache_forget_asks(struct cache *cache)
 {
-	list_for_each(it, &cache->recent)
-		list_entry(it, struct entry, recent)->is_asked = false;
+	list_for_each(it, &cache->recent) list_entry(it, struct entry, recent)->is_asked = false;
 }
 
 void cache_ask_pending(struct cache *cache)

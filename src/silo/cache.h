@@ -44,7 +44,8 @@ void cache_done(struct cache *cache);
  * wait for (asked if it was not). -ENOMEM, -ENAMETOOLONG, or -ENOSPC when all
  * entries are being waited for.
  */
-int cache_view(struct cache *cache, const struct view_key *key, struct view **ret_view, struct fetch **ret_fetch);
+int cache_view(
+        struct cache *cache, const struct view_key *key, struct view **ret_view, struct fetch **ret_fetch);
 
 /* An answer or a later version arrived; takes the reference over. What was evicted meanwhile is dropped. */
 void cache_answer(struct cache *cache, struct view *view);
@@ -52,7 +53,8 @@ void cache_answer(struct cache *cache, struct view *view);
 /* An ask failed for good (e.g. the broker refuses the key): waiters of the key get `code`. */
 void cache_fail(struct cache *cache, const struct view_key *key, int code);
 
-/* Marks everything as not asked, after a new broker or a forget-all; values stay valid until they are answered. */
+/* Marks everything as not asked, after a new broker or a forget-all; values stay valid until they are
+ * answered. */
 void cache_forget_asks(struct cache *cache);
 
 /* Asks for what is not asked, most recently used first, until ask() says no. */
@@ -65,7 +67,7 @@ size_t cache_cnt(const struct cache *cache);
 struct cache_source {
 	struct mesh_source source; /* give this to route_* */
 	struct cache *cache;
-	struct fetch *missing;     /* after -EAGAIN: wait for this one; else NULL */
+	struct fetch *missing; /* after -EAGAIN: wait for this one; else NULL */
 };
 
 /* Prepares a source over `cache`. */

@@ -16,7 +16,8 @@
 
 static const char TARGET[] = "ztunnel::identity::manager";
 
-/* How often a refused record's addresses are looked for again, ms: an address may be set after the pod was handed over. */
+/* How often a refused record's addresses are looked for again, ms: an address may be set after the pod was
+ * handed over. */
 #define REFUSED_CHECK_MS 500
 /* Retries of a failed certificate request: first, growth and cap (reference control.md 6.4). */
 #define RETRY_FIRST_MS 1000
@@ -110,7 +111,8 @@ static void request_certificate(struct silo *silo, bool is_urgent)
 	if (r == 0)
 		r = tls_csr_make(context->key, context->asked_id, &csr, &err);
 	if (r == 0)
-		r = broker_link_ask_certificate(silo->broker, context->asked_id, csr.data, csr.len, is_urgent);
+		r = broker_link_ask_certificate(
+		        silo->broker, context->asked_id, csr.data, csr.len, is_urgent);
 	buf_done(&csr);
 	if (r < 0) {
 		context_on_certificate_failed(silo, err.text[0] ? err.text : err_str(r), 0);
@@ -150,7 +152,8 @@ static void schedule_renewal(struct silo *silo, const struct tls_identity *ident
 void context_on_certificate(struct silo *silo, const char *const *chain, size_t chain_cnt, const char *roots)
 {
 	struct workload_context *context = &silo->context;
-	struct tls_policy policy = {.tls12 = silo->settings.tls12_enabled, .pqc_only = silo->settings.pqc_only};
+	struct tls_policy policy = {
+	        .tls12 = silo->settings.tls12_enabled, .pqc_only = silo->settings.pqc_only};
 	struct tls_identity *identity = NULL;
 	struct err err = {0};
 	context->is_asking = false;
@@ -161,7 +164,8 @@ void context_on_certificate(struct silo *silo, const char *const *chain, size_t 
 		request_certificate(silo, fetch_is_awaited(&context->certificate));
 		return;
 	}
-	int r = tls_identity_new(context->key, chain, chain_cnt, roots, context->asked_id, &policy, &identity, &err);
+	int r = tls_identity_new(
+	        context->key, chain, chain_cnt, roots, context->asked_id, &policy, &identity, &err);
 	if (r < 0) {
 		context_on_certificate_failed(silo, err.text, 0);
 		return;
@@ -182,8 +186,8 @@ void context_on_certificate_failed(struct silo *silo, const char *text, uint64_t
 	if (context->backoff_ms > RETRY_MAX_MS)
 		context->backoff_ms = RETRY_MAX_MS;
 	uint64_t delay_ms = retry_ms ? retry_ms : rand_jitter(context->backoff_ms, RETRY_JITTER_PERCENT);
-	log_msg(&silo->log, LOG_WARN, TARGET, "certificate for %s failed, trying again in %llu ms: %s", context->asked_id,
-		(unsigned long long)delay_ms, text);
+	log_msg(&silo->log, LOG_WARN, TARGET, "certificate for %s failed, trying again in %llu ms: %s",
+	        context->asked_id, (unsigned long long)delay_ms, text);
 	/* A valid certificate is kept to its last second; an expired one serves nobody. */
 	if (held && tls_identity_not_after(held) <= wall_s())
 		fetch_forget(&context->certificate);
@@ -205,7 +209,9 @@ int context_certificate(struct silo *silo, struct tls_identity **ret_identity)
 		return context->certificate.code;
 	if (!context->is_asking || !context->is_asking_urgent)
 		request_certificate(silo, true);
-	return context->certificate.code != 0 && timer_is_set(&context->renew_timer) ? context->certificate.code : -EAGAIN;
+	return context->certificate.code != 0 && timer_is_set(&context->renew_timer)
+	               ? context->certificate.code
+	               : -EAGAIN;
 }
 
 /* --- own record ---------------------------------------------------------- */
@@ -246,8 +252,9 @@ static void accept_own(struct silo *silo, struct own_workload *own)
 	if (is_other)
 		fetch_forget(&context->certificate);
 	fetch_set(&context->workload, own);
-	if ((needs_certificate || fetch_is_awaited(&context->certificate)) && !fetch_peek(&context->certificate) &&
-		!context->is_asking && !timer_is_set(&context->renew_timer))
+	if ((needs_certificate || fetch_is_awaited(&context->certificate)) &&
+	        !fetch_peek(&context->certificate) && !context->is_asking &&
+	        !timer_is_set(&context->renew_timer))
 		request_certificate(silo, fetch_is_awaited(&context->certificate));
 }
 
@@ -276,8 +283,8 @@ static void refuse_own(struct silo *silo, struct own_workload *own)
 {
 	struct workload_context *context = &silo->context;
 	log_msg(&silo->log, LOG_ERROR, "ztunnel::proxy",
-		"workload record of %s/%s (%s) is refused: none of its addresses is on an interface of this network namespace",
-		own->workload->ns, own->workload->name, own->workload->uid);
+	        "workload record of %s/%s (%s) is refused: none of its addresses is on an interface of this network namespace",
+	        own->workload->ns, own->workload->name, own->workload->uid);
 	own_workload_unref(context->refused);
 	context->refused = own;
 	fetch_forget(&context->workload);
@@ -294,7 +301,8 @@ void context_on_workload(struct silo *silo, struct arena *arena, const struct wo
 	}
 	struct own_workload *own = own_new(silo, arena, workload);
 	if (!own) {
-		log_msg(&silo->log, LOG_ERROR, "ztunnel::proxy", "workload record %s cannot be used", workload->uid);
+		log_msg(&silo->log, LOG_ERROR, "ztunnel::proxy", "workload record %s cannot be used",
+		        workload->uid);
 		return;
 	}
 	if (is_ours(own) || silo->is_self)

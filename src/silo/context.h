@@ -25,10 +25,11 @@ struct silo;
 /* Value of the workload fetch: our own record and what is derived from it once. */
 struct own_workload {
 	unsigned ref_cnt;
-	struct arena *arena;             /* holds the record */
+	struct arena *arena; /* holds the record */
 	const struct workload *workload;
-	char spiffe[IDENTITY_STR_MAX];   /* our identity: trust domain of the record, ns and account of the node agent */
-	char baggage[META_BAGGAGE_MAX];  /* what our requests and answers carry; "" = nothing */
+	char spiffe[IDENTITY_STR_MAX]; /* our identity: trust domain of the record, ns and account of the node
+	                                  agent */
+	char baggage[META_BAGGAGE_MAX]; /* what our requests and answers carry; "" = nothing */
 };
 
 /* Value of the policies fetch. */
@@ -46,13 +47,13 @@ struct workload_context {
 	struct fetch policies;    /* struct policy_set */
 
 	/* What follows is the context's own. */
-	struct own_workload *refused; /* a record none of whose addresses is ours yet */
-	struct timer refused_timer;   /* looks again: addresses may come later */
-	struct tls_key *key;          /* of the request in flight */
-	bool is_asking;               /* a certificate request is in flight */
-	bool is_asking_urgent;        /* it was sent as one that connections wait for */
-	struct timer renew_timer;     /* renewal, or retry after a failure */
-	uint64_t backoff_ms;          /* delay of the next retry; 0 = last attempt was good */
+	struct own_workload *refused;    /* a record none of whose addresses is ours yet */
+	struct timer refused_timer;      /* looks again: addresses may come later */
+	struct tls_key *key;             /* of the request in flight */
+	bool is_asking;                  /* a certificate request is in flight */
+	bool is_asking_urgent;           /* it was sent as one that connections wait for */
+	struct timer renew_timer;        /* renewal, or retry after a failure */
+	uint64_t backoff_ms;             /* delay of the next retry; 0 = last attempt was good */
 	char asked_id[IDENTITY_STR_MAX]; /* identity that the request in flight, or the certificate, is for */
 };
 

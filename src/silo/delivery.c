@@ -34,8 +34,8 @@ void delivery_done(struct delivery *d)
 static void end(struct delivery *d, const char *error)
 {
 	struct silo *silo = d->silo;
-	access_complete(&silo->log, &d->access, d->pump ? pump_sent(d->pump) : 0, d->pump ? pump_received(d->pump) : 0,
-		io_now_ms(silo->io) - d->start_ms, error);
+	access_complete(&silo->log, &d->access, d->pump ? pump_sent(d->pump) : 0,
+	        d->pump ? pump_received(d->pump) : 0, io_now_ms(silo->io) - d->start_ms, error);
 	d->events->ended(d);
 }
 
@@ -60,7 +60,7 @@ static void on_dialled(void *ctx, int code, struct stream *up)
 	d->dial = NULL;
 	if (code < 0) {
 		snprintf(text, sizeof(text), "%s: %s", err_str(ERR_CONNECT_FAILED),
-			code == -ETIMEDOUT ? "deadline has elapsed" : err_io_text(code, os, sizeof(os)));
+		        code == -ETIMEDOUT ? "deadline has elapsed" : err_io_text(code, os, sizeof(os)));
 		refuse(d, 503, text);
 		return;
 	}
@@ -84,7 +84,8 @@ static void on_dialled(void *ctx, int code, struct stream *up)
 static void on_dial_warning(void *ctx, const char *step, int code)
 {
 	struct delivery *d = ctx;
-	log_msg(&d->silo->log, LOG_WARN, "ztunnel::socket", "source address not preserved: %s: %s", step, err_str(code));
+	log_msg(&d->silo->log, LOG_WARN, "ztunnel::socket", "source address not preserved: %s: %s", step,
+	        err_str(code));
 }
 
 static const struct dial_events DIAL_EVENTS = {.on_done = on_dialled, .on_warning = on_dial_warning};
@@ -94,7 +95,8 @@ static void on_denied(struct track *track)
 	struct delivery *d = list_entry(track, struct delivery, track);
 	char text[ADDR_STR_MAX];
 	log_msg(&d->silo->log, LOG_INFO, "ztunnel::proxy::connection_manager",
-		"connection from %s closed because it's no longer allowed after a policy update", addr_format(&d->access.src, text));
+	        "connection from %s closed because it's no longer allowed after a policy update",
+	        addr_format(&d->access.src, text));
 	if (d->pump)
 		delivery_cut(d, err_str(ERR_POLICY_CHANGE));
 	else
@@ -130,7 +132,8 @@ void delivery_cut(struct delivery *d, const char *error)
 	}
 	/* The line wants the counters, the peers want to know at once. */
 	struct silo *silo = d->silo;
-	access_complete(&silo->log, &d->access, pump_sent(pump), pump_received(pump), io_now_ms(silo->io) - d->start_ms, error);
+	access_complete(&silo->log, &d->access, pump_sent(pump), pump_received(pump),
+	        io_now_ms(silo->io) - d->start_ms, error);
 	d->pump = NULL;
 	pump_abort(pump);
 	d->events->ended(d);

@@ -20,9 +20,11 @@ struct delivery;
 
 /* What a delivery tells its owner; each may free it by delivery_done() and itself. */
 struct delivery_events {
-	/* The application's connection is up: answer the client. Negative = it is gone; the delivery then ends. */
+	/* The application's connection is up: answer the client. Negative = it is gone; the delivery then
+	 * ends. */
 	int (*connected)(struct delivery *delivery);
-	/* Refused before that: status 401 (policy) or 503 (connect). Answer the client, then `ended` comes. */
+	/* Refused before that: status 401 (policy) or 503 (connect). Answer the client, then `ended` comes.
+	 */
 	void (*refused)(struct delivery *delivery, int status);
 	/* It is over and logged. */
 	void (*ended)(struct delivery *delivery);
@@ -32,22 +34,22 @@ struct delivery_events {
 struct delivery {
 	struct silo *silo;
 	const struct delivery_events *events;
-	struct stream *down;          /* from the client; becomes the pump's */
-	struct addr upstream;         /* where the application is */
-	struct ip source;             /* address to preserve; family 0 = none */
-	struct own_workload *own;     /* a reference of the owner's that the delivery takes over */
-	struct arena *arena;          /* holds strings that access points to; taken over; may be NULL */
-	struct view *src_view;        /* holds access.src_workload; taken over; may be NULL */
-	struct route_inbound route;   /* taken over; zeroed if none */
-	struct access access;         /* for the line */
-	struct track track;           /* conn part filled in */
+	struct stream *down;        /* from the client; becomes the pump's */
+	struct addr upstream;       /* where the application is */
+	struct ip source;           /* address to preserve; family 0 = none */
+	struct own_workload *own;   /* a reference of the owner's that the delivery takes over */
+	struct arena *arena;        /* holds strings that access points to; taken over; may be NULL */
+	struct view *src_view;      /* holds access.src_workload; taken over; may be NULL */
+	struct route_inbound route; /* taken over; zeroed if none */
+	struct access access;       /* for the line */
+	struct track track;         /* conn part filled in */
 	uint64_t start_ms;
-	const char *original_dst;     /* for the dump: forwarded host or NULL */
+	const char *original_dst; /* for the dump: forwarded host or NULL */
 
-	struct dial *dial;            /* private from here on */
+	struct dial *dial; /* private from here on */
 	struct pump *pump;
-	struct list node;             /* in silo.deliveries */
-	bool is_denied_late;          /* policy changed while we were connecting */
+	struct list node;    /* in silo.deliveries */
+	bool is_denied_late; /* policy changed while we were connecting */
 };
 
 /* Judges and goes on. The owner hears of it later or before this returns. */

@@ -27,13 +27,13 @@ static size_t inbound_dump(struct silo *silo, struct arena *arena, struct ipc_co
 	{
 		const struct delivery *d = list_entry(it, struct delivery, node);
 		all[cnt++] = (struct ipc_connection){
-			.inbound = true,
-			.src = d->access.src,
-			.original_dst = d->original_dst ? arena_strdup(arena, d->original_dst) : "",
-			.actual_dst = d->upstream,
-			.protocol = d->track.conn.has_identity ? "HBONE" : "TCP",
-			.sent = d->pump ? pump_sent(d->pump) : 0,
-			.received = d->pump ? pump_received(d->pump) : 0,
+		        .inbound = true,
+		        .src = d->access.src,
+		        .original_dst = d->original_dst ? arena_strdup(arena, d->original_dst) : "",
+		        .actual_dst = d->upstream,
+		        .protocol = d->track.conn.has_identity ? "HBONE" : "TCP",
+		        .sent = d->pump ? pump_sent(d->pump) : 0,
+		        .received = d->pump ? pump_received(d->pump) : 0,
 		};
 	}
 	return cnt;
@@ -64,10 +64,10 @@ static bool dump_cert(const struct tls_cert *cert, struct arena *arena, struct i
 	tls_cert_serial_text(cert, serial);
 	tls_cert_pem(cert, PEM_COLUMNS, &pem);
 	*ret_cert = (struct ipc_cert){
-		.pem = pem.err ? NULL : arena_strndup(arena, (const char *)pem.data, pem.len),
-		.serial = arena_strdup(arena, serial),
-		.valid_from = cert->not_before > 0 ? (uint64_t)cert->not_before : 0,
-		.expires = cert->not_after > 0 ? (uint64_t)cert->not_after : 0,
+	        .pem = pem.err ? NULL : arena_strndup(arena, (const char *)pem.data, pem.len),
+	        .serial = arena_strdup(arena, serial),
+	        .valid_from = cert->not_before > 0 ? (uint64_t)cert->not_before : 0,
+	        .expires = cert->not_after > 0 ? (uint64_t)cert->not_after : 0,
 	};
 	buf_done(&pem);
 	return ret_cert->pem && ret_cert->serial;

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* What this silo tells of itself for dumps: connections and certificate (reference node-agent.md 1.9, control.md 11.5). */
+/* What this silo tells of itself for dumps: connections and certificate (reference node-agent.md 1.9,
+ * control.md 11.5). */
 #ifndef CULVERT_SILO_DUMP_H
 #define CULVERT_SILO_DUMP_H
 

@@ -102,7 +102,7 @@ static void wait_expired(struct timer *timer, uint64_t now)
 }
 
 void fetch_wait_start(struct fetch *fetch, struct fetch_wait *wait, uint64_t deadline_ms,
-	void (*done)(struct fetch_wait *wait, int code, void *value))
+        void (*done)(struct fetch_wait *wait, int code, void *value))
 {
 	ASSERT(!fetch->value);
 	wait->from = fetch;
@@ -118,7 +118,8 @@ bool fetch_is_awaited(const struct fetch *fetch)
 	return !list_empty(&fetch->waiters);
 }
 
-void fetch_watch_add(struct fetch *fetch, struct fetch_watch *watch, void (*changed)(struct fetch_watch *watch, void *value))
+void fetch_watch_add(struct fetch *fetch, struct fetch_watch *watch,
+        void (*changed)(struct fetch_watch *watch, void *value))
 {
 	watch->changed = changed;
 	list_init(&watch->node);

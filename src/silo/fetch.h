@@ -30,10 +30,10 @@ struct fetch {
 	struct io *io;                 /* for deadlines; borrowed */
 	const struct fetch_kind *kind; /* borrowed */
 	void *value;                   /* current snapshot, one reference of ours; NULL = none yet */
-	int code;                      /* 0, or why the last attempt failed (negative); kept beside an older value */
-	char text[FETCH_TEXT_MAX];     /* words for code */
-	struct list waiters;           /* struct fetch_wait, in order of arrival */
-	struct list watchers;          /* struct fetch_watch */
+	int code; /* 0, or why the last attempt failed (negative); kept beside an older value */
+	char text[FETCH_TEXT_MAX]; /* words for code */
+	struct list waiters;       /* struct fetch_wait, in order of arrival */
+	struct list watchers;      /* struct fetch_watch */
 };
 
 /* One getter that waits; embed it in whoever waits. */
@@ -43,7 +43,8 @@ struct fetch_wait {
 	struct fetch *from; /* what is awaited; NULL = not waiting */
 	/*
 	 * The end of the wait, once, unless cancelled: 0 and the value (borrowed; take a reference to
-	 * keep it), or a negative code: what the fetch failed with, or -ETIMEDOUT. May free the waiter's owner.
+	 * keep it), or a negative code: what the fetch failed with, or -ETIMEDOUT. May free the waiter's
+	 * owner.
 	 */
 	void (*done)(struct fetch_wait *wait, int code, void *value);
 };
@@ -81,7 +82,7 @@ void fetch_forget(struct fetch *fetch);
  * NULL; `done` comes later, never from inside this call.
  */
 void fetch_wait_start(struct fetch *fetch, struct fetch_wait *wait, uint64_t deadline_ms,
-	void (*done)(struct fetch_wait *wait, int code, void *value));
+        void (*done)(struct fetch_wait *wait, int code, void *value));
 
 /* Gives up waiting; fine when not waiting. */
 void fetch_wait_cancel(struct fetch_wait *wait);
@@ -90,6 +91,7 @@ void fetch_wait_cancel(struct fetch_wait *wait);
 bool fetch_is_awaited(const struct fetch *fetch);
 
 /* Adds a watcher, told from the next value on. */
-void fetch_watch_add(struct fetch *fetch, struct fetch_watch *watch, void (*changed)(struct fetch_watch *watch, void *value));
+void fetch_watch_add(struct fetch *fetch, struct fetch_watch *watch,
+        void (*changed)(struct fetch_watch *watch, void *value));
 
 #endif

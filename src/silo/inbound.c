@@ -29,27 +29,27 @@
 /* A connection on 15008. */
 struct tunnel {
 	struct conn conn;
-	struct stream *socket;      /* until the link takes it */
+	struct stream *socket; /* until the link takes it */
 	struct link *link;
-	struct addr src;            /* the client proxy's address */
-	struct addr local;          /* what it connected to */
-	struct fetch_wait wait;     /* for our certificate */
-	struct list requests;       /* struct request */
+	struct addr src;        /* the client proxy's address */
+	struct addr local;      /* what it connected to */
+	struct fetch_wait wait; /* for our certificate */
+	struct list requests;   /* struct request */
 	char peer_id[IDENTITY_STR_MAX];
-	bool is_over;               /* the link has closed; free with the last request */
+	bool is_over; /* the link has closed; free with the last request */
 };
 
 /* One CONNECT. */
 struct request {
-	struct list node;           /* in tunnel->requests */
+	struct list node; /* in tunnel->requests */
 	struct tunnel *tunnel;
-	struct stream *stream;      /* until the delivery takes it */
-	struct arena *arena;        /* texts below; until the delivery takes it */
+	struct stream *stream; /* until the delivery takes it */
+	struct arena *arena;   /* texts below; until the delivery takes it */
 	const char *method;
-	const char *authority;      /* "" = none was sent */
-	const char *forwarded_host; /* "" = none */
+	const char *authority;          /* "" = none was sent */
+	const char *forwarded_host;     /* "" = none */
 	const struct workload *baggage; /* what baggage says of the source, or NULL */
-	bool from_gateway;          /* x-forwarded-network names another network */
+	bool from_gateway;              /* x-forwarded-network names another network */
 	struct fetch_wait wait;
 	struct own_workload *own;
 	struct route_env env;
@@ -119,9 +119,9 @@ static void on_ended(struct delivery *d)
 }
 
 static const struct delivery_events DELIVERY_EVENTS = {
-	.connected = on_connected,
-	.refused = on_refused,
-	.ended = on_ended,
+        .connected = on_connected,
+        .refused = on_refused,
+        .ended = on_ended,
 };
 
 /* The client gave up before its answer. */
@@ -158,17 +158,17 @@ static void deliver(struct request *req)
 		d->source = tunnel->src.ip;
 	d->track.conn = (struct rbac_conn){.source = tunnel->src.ip, .destination = route->rbac_dst};
 	d->track.conn.has_identity =
-		identity_parse(tunnel->peer_id, strlen(tunnel->peer_id), &d->track.conn.identity) == 0;
+	        identity_parse(tunnel->peer_id, strlen(tunnel->peer_id), &d->track.conn.identity) == 0;
 	d->access = (struct access){
-		.src = tunnel->src,
-		.dst = tunnel->local,
-		.hbone_addr = req->authority,
-		.src_workload = src ? src : req->baggage,
-		.dst_workload = req->own->workload,
-		.src_identity = tunnel->peer_id,
-		.dst_identity = req->own->spiffe,
-		.dst_service = route->service ? route->service->hostname : NULL,
-		.is_inbound = true,
+	        .src = tunnel->src,
+	        .dst = tunnel->local,
+	        .hbone_addr = req->authority,
+	        .src_workload = src ? src : req->baggage,
+	        .dst_workload = req->own->workload,
+	        .src_identity = tunnel->peer_id,
+	        .dst_identity = req->own->spiffe,
+	        .dst_service = route->service ? route->service->hostname : NULL,
+	        .is_inbound = true,
 	};
 	req->stream = NULL;
 	req->own = NULL;
@@ -236,13 +236,14 @@ static void step_route(struct request *req)
 	struct err err = {0};
 	int status = ROUTE_STATUS_UNAVAILABLE;
 	const struct route_request request = {
-		.local = req->tunnel->local,
-		.authority = req->authority,
-		.authority_len = strlen(req->authority),
-		.forwarded_host = req->forwarded_host,
+	        .local = req->tunnel->local,
+	        .authority = req->authority,
+	        .authority_len = strlen(req->authority),
+	        .forwarded_host = req->forwarded_host,
 	};
 	cache_source_init(&source, &silo->cache);
-	int r = route_inbound(&req->env, &source.source, req->own->workload, &request, &req->delivery.route, &status, &err);
+	int r = route_inbound(
+	        &req->env, &source.source, req->own->workload, &request, &req->delivery.route, &status, &err);
 	if (r == -EAGAIN && source.missing)
 		fetch_wait_start(source.missing, &req->wait, SILO_FETCH_MS, on_view);
 	else if (r < 0)
@@ -261,7 +262,8 @@ static void on_workload(struct fetch_wait *wait, int code, void *value)
 		step_route(req);
 		return;
 	}
-	snprintf(text, sizeof(text), "%s: %s.%s (%s)", err_str(ERR_NO_LOCAL_WORKLOAD), info->service_account, info->ns, info->name);
+	snprintf(text, sizeof(text), "%s: %s.%s (%s)", err_str(ERR_NO_LOCAL_WORKLOAD), info->service_account,
+	        info->ns, info->name);
 	deny(req, ROUTE_STATUS_UNAVAILABLE, text);
 }
 
@@ -396,9 +398,9 @@ static void on_link_closed(void *ctx, int code, const char *text)
 }
 
 static const struct link_events LINK_EVENTS = {
-	.on_ready = on_link_ready,
-	.on_request = on_request,
-	.on_closed = on_link_closed,
+        .on_ready = on_link_ready,
+        .on_request = on_request,
+        .on_closed = on_link_closed,
 };
 
 static void start_link(struct tunnel *tunnel, struct tls_identity *identity)
@@ -407,7 +409,8 @@ static void start_link(struct tunnel *tunnel, struct tls_identity *identity)
 	struct h2_config h2;
 	struct err err = {0};
 	silo_h2_config(silo, true, &h2);
-	const struct link_opts opts = {.env = silo->h2_env, .identity = identity, .is_server = true, .h2 = &h2};
+	const struct link_opts opts = {
+	        .env = silo->h2_env, .identity = identity, .is_server = true, .h2 = &h2};
 	int r = link_new(silo->io, tunnel->socket, &opts, &LINK_EVENTS, tunnel, &tunnel->link, &err);
 	if (r < 0) {
 		access_denied(&silo->log, &tunnel->src, &tunnel->local, true, err.text);
@@ -431,7 +434,8 @@ static void on_certificate(struct fetch_wait *wait, int code, void *value)
 	if (code == 0)
 		start_link(tunnel, value);
 	else
-		refuse_unsigned(tunnel, code == -ETIMEDOUT ? err_str(ERR_TIMEOUT_FETCH) : tunnel->conn.silo->context.certificate.text);
+		refuse_unsigned(tunnel, code == -ETIMEDOUT ? err_str(ERR_TIMEOUT_FETCH)
+		                                           : tunnel->conn.silo->context.certificate.text);
 }
 
 static void step_certificate(struct tunnel *tunnel)
@@ -440,7 +444,8 @@ static void step_certificate(struct tunnel *tunnel)
 	struct tls_identity *identity;
 	int r = context_certificate(silo, &identity);
 	if (r == -EAGAIN)
-		fetch_wait_start(&silo->context.certificate, &tunnel->wait, LINK_HANDSHAKE_MS, on_certificate);
+		fetch_wait_start(
+		        &silo->context.certificate, &tunnel->wait, LINK_HANDSHAKE_MS, on_certificate);
 	else if (r < 0)
 		refuse_unsigned(tunnel, silo->context.certificate.text);
 	else
@@ -475,7 +480,7 @@ void inbound_accept(struct silo *silo, int fd)
 	}
 	list_init(&tunnel->requests);
 	if (sock_peer_addr(fd, &tunnel->src) < 0 || sock_local_addr(fd, &tunnel->local) < 0 ||
-		sock_new(silo->io, fd, &tunnel->socket) < 0) {
+	        sock_new(silo->io, fd, &tunnel->socket) < 0) {
 		fd_close(&fd);
 		tunnel_free(tunnel);
 		return;

@@ -52,18 +52,21 @@ static int prepare(struct silo *silo, struct err *err)
 	int r = settings_load(&silo->settings, environ, PARAM_S, err);
 	if (r < 0)
 		return r;
-	r = log_init(&silo->log, silo->settings.rust_log, silo->settings.log_json, broker_link_log, silo, err);
+	r = log_init(
+	        &silo->log, silo->settings.rust_log, silo->settings.log_json, broker_link_log, silo, err);
 	if (r < 0)
 		return r;
 	r = proc_start_time(getpid(), &silo->start_time);
 	if (r < 0)
 		return err_sys(err, r, "/proc/self/stat");
-	const struct io_opts opts = {.baseline61 = silo->settings.io_baseline != 0 && silo->settings.io_baseline <= 6001};
+	const struct io_opts opts = {
+	        .baseline61 = silo->settings.io_baseline != 0 && silo->settings.io_baseline <= 6001};
 	r = io_new(&opts, &silo->io, err);
 	if (r < 0)
 		return r;
 	silo->arena = arena_new(NAMES_MAX);
-	if (!silo->arena || h2_env_new(H2_BUDGET_MAX, &silo->h2_env) < 0 || broker_link_new(silo, &silo->broker) < 0)
+	if (!silo->arena || h2_env_new(H2_BUDGET_MAX, &silo->h2_env) < 0 ||
+	        broker_link_new(silo, &silo->broker) < 0)
 		return err_set(err, -ENOMEM, "out of memory");
 	return 0;
 }
@@ -114,8 +117,8 @@ static int serve(struct silo *silo, struct err *err)
 	r = warden_link_new(silo, BIRTH_FD, &silo->warden);
 	if (r < 0)
 		return err_sys(err, r, "channel to the warden");
-	log_msg(&silo->log, LOG_DEBUG, "culvert::silo", "sandboxed: landlock %d, seccomp %s", state.landlock_abi,
-		state.has_seccomp ? "on" : "off");
+	log_msg(&silo->log, LOG_DEBUG, "culvert::silo", "sandboxed: landlock %d, seccomp %s",
+	        state.landlock_abi, state.has_seccomp ? "on" : "off");
 	r = io_run(silo->io);
 	return r < 0 ? err_sys(err, r, "ring") : 0;
 }

@@ -36,12 +36,12 @@ void meta_baggage_format(const struct workload *workload, char dst[META_BAGGAGE_
 	snprintf(type_key, sizeof(type_key), "k8s.%s.name", type);
 	dst[0] = '\0';
 	bool ok = put_pair(dst, &len, "k8s.cluster.name", workload->cluster_id) &&
-		  put_pair(dst, &len, "k8s.namespace.name", workload->ns) &&
-		  put_pair(dst, &len, type_key, workload->workload_name) &&
-		  put_pair(dst, &len, "service.name", workload->canonical_name) &&
-		  put_pair(dst, &len, "service.version", workload->canonical_revision) &&
-		  put_pair(dst, &len, "cloud.region", workload->locality.region) &&
-		  put_pair(dst, &len, "cloud.availability_zone", workload->locality.zone);
+	          put_pair(dst, &len, "k8s.namespace.name", workload->ns) &&
+	          put_pair(dst, &len, type_key, workload->workload_name) &&
+	          put_pair(dst, &len, "service.name", workload->canonical_name) &&
+	          put_pair(dst, &len, "service.version", workload->canonical_revision) &&
+	          put_pair(dst, &len, "cloud.region", workload->locality.region) &&
+	          put_pair(dst, &len, "cloud.availability_zone", workload->locality.zone);
 	/* A header with a control character in it would be refused as a whole by the peer. */
 	if (!ok || !visible_ascii(dst, len))
 		dst[0] = '\0';
@@ -50,24 +50,30 @@ void meta_baggage_format(const struct workload *workload, char dst[META_BAGGAGE_
 /* A key of baggage and where its value goes. */
 struct baggage_key {
 	const char *name;
-	size_t offset;      /* of the value in struct meta_baggage */
-	const char *type;   /* workload type that the key implies, or NULL */
+	size_t offset;    /* of the value in struct meta_baggage */
+	const char *type; /* workload type that the key implies, or NULL */
 };
 
-#define KEY(name, field) {name, offsetof(struct meta_baggage, field), NULL}
-#define TYPE_KEY(type) {"k8s." type ".name", offsetof(struct meta_baggage, workload_name), type}
+#define KEY(name, field)                                                                                     \
+	{                                                                                                    \
+		name, offsetof(struct meta_baggage, field), NULL                                             \
+	}
+#define TYPE_KEY(type)                                                                                       \
+	{                                                                                                    \
+		"k8s." type ".name", offsetof(struct meta_baggage, workload_name), type                      \
+	}
 
 static const struct baggage_key BAGGAGE_KEYS[] = {
-	KEY("k8s.cluster.name", cluster),
-	KEY("k8s.namespace.name", ns),
-	TYPE_KEY("deployment"),
-	TYPE_KEY("cronjob"),
-	TYPE_KEY("pod"),
-	TYPE_KEY("job"),
-	KEY("service.name", service_name),
-	KEY("service.version", revision),
-	KEY("cloud.region", region),
-	KEY("cloud.availability_zone", zone),
+        KEY("k8s.cluster.name", cluster),
+        KEY("k8s.namespace.name", ns),
+        TYPE_KEY("deployment"),
+        TYPE_KEY("cronjob"),
+        TYPE_KEY("pod"),
+        TYPE_KEY("job"),
+        KEY("service.name", service_name),
+        KEY("service.version", revision),
+        KEY("cloud.region", region),
+        KEY("cloud.availability_zone", zone),
 };
 
 /* One `key=value[=ignored]` of baggage. */
@@ -116,28 +122,30 @@ static const char *or_empty(const char *text)
 
 const struct workload *meta_baggage_workload(const struct meta_baggage *baggage, struct arena *arena)
 {
-	bool says_something = baggage->cluster || baggage->ns || baggage->workload_name || baggage->service_name ||
-			      baggage->revision || baggage->region || baggage->zone;
+	bool says_something = baggage->cluster || baggage->ns || baggage->workload_name ||
+	                      baggage->service_name || baggage->revision || baggage->region || baggage->zone;
 	if (baggage->is_bad || !says_something)
 		return NULL;
 	struct workload *workload = arena_zalloc(arena, 1, sizeof(*workload));
 	if (!workload)
 		return NULL;
 	*workload = (struct workload){
-		.uid = "",
-		.name = "",
-		.ns = or_empty(baggage->ns),
-		.trust_domain = "",
-		.service_account = "",
-		.network = "",
-		.workload_name = or_empty(baggage->workload_name),
-		.workload_type = or_empty(baggage->workload_type),
-		.canonical_name = or_empty(baggage->service_name),
-		.canonical_revision = or_empty(baggage->revision),
-		.hostname = "",
-		.node = "",
-		.cluster_id = or_empty(baggage->cluster),
-		.locality = {.region = or_empty(baggage->region), .zone = or_empty(baggage->zone), .subzone = ""},
+	        .uid = "",
+	        .name = "",
+	        .ns = or_empty(baggage->ns),
+	        .trust_domain = "",
+	        .service_account = "",
+	        .network = "",
+	        .workload_name = or_empty(baggage->workload_name),
+	        .workload_type = or_empty(baggage->workload_type),
+	        .canonical_name = or_empty(baggage->service_name),
+	        .canonical_revision = or_empty(baggage->revision),
+	        .hostname = "",
+	        .node = "",
+	        .cluster_id = or_empty(baggage->cluster),
+	        .locality = {.region = or_empty(baggage->region),
+	                .zone = or_empty(baggage->zone),
+	                .subzone = ""},
 	};
 	return workload;
 }
@@ -192,7 +200,7 @@ void meta_traceparent_make(char dst[META_TRACEPARENT_MAX])
 	uint64_t id[3];
 	rand_bytes(id, sizeof(id));
 	snprintf(dst, META_TRACEPARENT_MAX, "00-%016llx%016llx-%016llx-00", (unsigned long long)id[0],
-		(unsigned long long)id[1], (unsigned long long)id[2]);
+	        (unsigned long long)id[1], (unsigned long long)id[2]);
 }
 
 bool meta_traceparent_ok(const char *line, size_t len)

@@ -25,17 +25,17 @@
 
 struct outbound {
 	struct conn conn;
-	struct list node;            /* in silo.outbounds */
-	struct stream *down;         /* the application's socket; the pump's once it runs */
-	struct stream *up;           /* the way out; likewise */
-	struct addr src;             /* the application's address */
-	struct addr dst;             /* what it dialled */
+	struct list node;    /* in silo.outbounds */
+	struct stream *down; /* the application's socket; the pump's once it runs */
+	struct stream *up;   /* the way out; likewise */
+	struct addr src;     /* the application's address */
+	struct addr dst;     /* what it dialled */
 	uint64_t start_ms;
-	struct route_env env;        /* the same for every try: random included */
-	struct fetch_wait wait;      /* record, view or certificate */
-	struct own_workload *own;    /* our record as it was at the start */
+	struct route_env env;     /* the same for every try: random included */
+	struct fetch_wait wait;   /* record, view or certificate */
+	struct own_workload *own; /* our record as it was at the start */
 	struct route route;
-	bool is_opened;              /* an access-log line is owed */
+	bool is_opened; /* an access-log line is owed */
 	struct dial *dial;
 	struct pool_wait pool_wait;
 	struct timer answer_timer;
@@ -73,11 +73,11 @@ static bool is_tunnel(const struct outbound *out)
 static void describe(const struct outbound *out, struct access *access)
 {
 	*access = (struct access){
-		.src = out->src,
-		.dst = out->route.tcp_dst,
-		.src_workload = out->own->workload,
-		.dst_workload = out->route.workload,
-		.dst_service = out->route.service ? out->route.service->hostname : NULL,
+	        .src = out->src,
+	        .dst = out->route.tcp_dst,
+	        .src_workload = out->own->workload,
+	        .dst_workload = out->route.workload,
+	        .dst_service = out->route.service ? out->route.service->hostname : NULL,
 	};
 	if (!is_tunnel(out))
 		return;
@@ -92,8 +92,8 @@ static void finish(struct outbound *out, const char *error)
 	struct silo *silo = out->conn.silo;
 	struct access access;
 	describe(out, &access);
-	access_complete(&silo->log, &access, out->pump ? pump_received(out->pump) : 0, out->pump ? pump_sent(out->pump) : 0,
-		io_now_ms(silo->io) - out->start_ms, error);
+	access_complete(&silo->log, &access, out->pump ? pump_received(out->pump) : 0,
+	        out->pump ? pump_sent(out->pump) : 0, io_now_ms(silo->io) - out->start_ms, error);
 	out_free(out);
 }
 
@@ -270,7 +270,8 @@ static void on_certificate(struct fetch_wait *wait, int code, void *value)
 		step_certificate(out);
 		return;
 	}
-	const char *why = code == -ETIMEDOUT ? err_str(ERR_TIMEOUT_FETCH) : out->conn.silo->context.certificate.text;
+	const char *why =
+	        code == -ETIMEDOUT ? err_str(ERR_TIMEOUT_FETCH) : out->conn.silo->context.certificate.text;
 	snprintf(text, sizeof(text), "%s: %s", err_str(ERR_IDENTITY), why);
 	finish(out, text);
 }
@@ -291,8 +292,10 @@ static void step_certificate(struct outbound *out)
 		finish(out, text);
 		return;
 	}
-	struct pool_target target = {.dst = out->route.tcp_dst, .accept = &out->route.identities,
-		.uid = out->route.workload ? out->route.workload->uid : "", .identity = identity};
+	struct pool_target target = {.dst = out->route.tcp_dst,
+	        .accept = &out->route.identities,
+	        .uid = out->route.workload ? out->route.workload->uid : "",
+	        .identity = identity};
 	out->pool_wait.on_link = on_link;
 	out->pool_wait.on_failed = on_link_failed;
 	r = pool_get(&silo->pool, &target, &out->pool_wait);
@@ -365,7 +368,8 @@ static void on_workload(struct fetch_wait *wait, int code, void *value)
 		return;
 	}
 	const struct workload_info *info = &out->conn.silo->info;
-	snprintf(text, sizeof(text), "%s: %s.%s (%s)", err_str(ERR_NO_LOCAL_WORKLOAD), info->service_account, info->ns, info->name);
+	snprintf(text, sizeof(text), "%s: %s.%s (%s)", err_str(ERR_NO_LOCAL_WORKLOAD), info->service_account,
+	        info->ns, info->name);
 	deny(out, text);
 }
 
@@ -390,7 +394,8 @@ static int find_addresses(struct outbound *out, int fd)
 	r = sock_original_dst(fd, &out->dst);
 	if (r == 0)
 		return 0;
-	log_msg(&out->conn.silo->log, LOG_WARN, "ztunnel::socket", "failed to read SO_ORIGINAL_DST: %s", err_str(r));
+	log_msg(&out->conn.silo->log, LOG_WARN, "ztunnel::socket", "failed to read SO_ORIGINAL_DST: %s",
+	        err_str(r));
 	return sock_local_addr(fd, &out->dst);
 }
 
@@ -440,12 +445,12 @@ size_t outbound_dump(struct silo *silo, struct arena *arena, struct ipc_connecti
 		if (!out->is_opened)
 			continue;
 		all[cnt] = (struct ipc_connection){
-			.src = out->src,
-			.original_dst = arena_strdup(arena, addr_format(&out->dst, text)),
-			.actual_dst = out->route.tcp_dst,
-			.protocol = is_tunnel(out) ? "HBONE" : "TCP",
-			.sent = out->pump ? pump_received(out->pump) : 0,
-			.received = out->pump ? pump_sent(out->pump) : 0,
+		        .src = out->src,
+		        .original_dst = arena_strdup(arena, addr_format(&out->dst, text)),
+		        .actual_dst = out->route.tcp_dst,
+		        .protocol = is_tunnel(out) ? "HBONE" : "TCP",
+		        .sent = out->pump ? pump_received(out->pump) : 0,
+		        .received = out->pump ? pump_sent(out->pump) : 0,
 		};
 		cnt++;
 	}

@@ -14,7 +14,8 @@ struct silo;
 /* Takes an accepted descriptor over and sees it through to its access-log line. */
 void outbound_accept(struct silo *silo, int fd);
 
-/* Describes all present outbound connections in `arena`; returns how many, *ret_all is NULL when memory is short. */
+/* Describes all present outbound connections in `arena`; returns how many, *ret_all is NULL when memory is
+ * short. */
 size_t outbound_dump(struct silo *silo, struct arena *arena, struct ipc_connection **ret_all);
 
 #endif

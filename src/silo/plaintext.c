@@ -17,9 +17,9 @@
 
 struct plaintext {
 	struct conn conn;
-	struct stream *stream;     /* until the delivery takes it */
+	struct stream *stream; /* until the delivery takes it */
 	struct addr src;
-	struct addr dst;           /* original destination */
+	struct addr dst; /* original destination */
 	struct fetch_wait wait;
 	struct own_workload *own;
 	struct view *src_view;
@@ -65,9 +65,9 @@ static void on_ended(struct delivery *d)
 }
 
 static const struct delivery_events DELIVERY_EVENTS = {
-	.connected = on_connected,
-	.refused = on_refused,
-	.ended = on_ended,
+        .connected = on_connected,
+        .refused = on_refused,
+        .ended = on_ended,
 };
 
 static void deliver(struct plaintext *plain)
@@ -85,11 +85,11 @@ static void deliver(struct plaintext *plain)
 		d->source = plain->src.ip;
 	d->track.conn = (struct rbac_conn){.source = plain->src.ip, .destination = plain->dst};
 	d->access = (struct access){
-		.src = plain->src,
-		.dst = plain->dst,
-		.src_workload = plain->src_view ? plain->src_view->workload : NULL,
-		.dst_workload = plain->own->workload,
-		.is_inbound = true,
+	        .src = plain->src,
+	        .dst = plain->dst,
+	        .src_workload = plain->src_view ? plain->src_view->workload : NULL,
+	        .dst_workload = plain->own->workload,
+	        .is_inbound = true,
 	};
 	plain->stream = NULL;
 	plain->own = NULL;
@@ -146,7 +146,8 @@ static void on_workload(struct fetch_wait *wait, int code, void *value)
 		step_source(plain);
 		return;
 	}
-	snprintf(text, sizeof(text), "%s: %s.%s (%s)", err_str(ERR_NO_LOCAL_WORKLOAD), info->service_account, info->ns, info->name);
+	snprintf(text, sizeof(text), "%s: %s.%s (%s)", err_str(ERR_NO_LOCAL_WORKLOAD), info->service_account,
+	        info->ns, info->name);
 	deny(plain, text);
 }
 

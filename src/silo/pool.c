@@ -11,14 +11,15 @@
 #include "conn/dial.h"
 #include "silo/silo.h"
 
-/* Longest key: address, uid and a service's identities; a service above it cannot be pooled and is refused. */
+/* Longest key: address, uid and a service's identities; a service above it cannot be pooled and is refused.
+ */
 #define KEY_MAX 65536
 /* Words of a failure: a prefix and an error's text. */
 #define TEXT_MAX (ERR_TEXT_MAX + 64)
 
 /* Tunnels of one key. */
 struct pool_group {
-	uint8_t *key;        /* map key, owned */
+	uint8_t *key; /* map key, owned */
 	size_t key_len;
 	struct list tunnels; /* struct pool_tunnel */
 };
@@ -26,20 +27,20 @@ struct pool_group {
 /* One tunnel, being made or in use. */
 struct pool_tunnel {
 	struct pool *pool;
-	struct pool_group *group;    /* NULL = retired: takes no new streams, ends with its last */
-	struct list node;            /* in group->tunnels, or detached */
-	struct list recent;          /* in pool->recent, or detached */
-	struct list all;             /* in pool->all */
-	struct list waits;           /* struct pool_wait: for the link, or for room on it */
+	struct pool_group *group; /* NULL = retired: takes no new streams, ends with its last */
+	struct list node;         /* in group->tunnels, or detached */
+	struct list recent;       /* in pool->recent, or detached */
+	struct list all;          /* in pool->all */
+	struct list waits;        /* struct pool_wait: for the link, or for room on it */
 	struct addr dst;
 	struct tls_identity *identity;
-	char **accept;               /* copies, for the handshake after the dial */
+	char **accept; /* copies, for the handshake after the dial */
 	size_t accept_cnt;
-	struct dial *dial;           /* connecting */
-	struct link *link;           /* handshaking or ready */
-	bool has_settings;           /* the peer has said how many streams it takes */
-	struct timer idle;           /* since the last new stream */
-	struct io_task serve;        /* hands the link to waiters, outside of pool_get() */
+	struct dial *dial;    /* connecting */
+	struct link *link;    /* handshaking or ready */
+	bool has_settings;    /* the peer has said how many streams it takes */
+	struct timer idle;    /* since the last new stream */
+	struct io_task serve; /* hands the link to waiters, outside of pool_get() */
 };
 
 /* --- keys ---------------------------------------------------------------- */
@@ -167,7 +168,8 @@ static void serve_waits(struct io_task *task)
 		struct pool_wait *wait = list_entry(tunnel->waits.next, struct pool_wait, node);
 		pool_wait_cancel(wait);
 		if (tunnel->group)
-			io_timer_start(io_of(tunnel), &tunnel->idle, tunnel->pool->silo->settings.pool_idle_ms);
+			io_timer_start(
+			        io_of(tunnel), &tunnel->idle, tunnel->pool->silo->settings.pool_idle_ms);
 		wait->on_link(wait, tunnel->link);
 	}
 }
@@ -214,11 +216,11 @@ static void on_link_closed(void *ctx, int code, const char *text)
 }
 
 static const struct link_events LINK_EVENTS = {
-	.on_ready = on_link_ready,
-	.on_settings = on_link_settings,
-	.on_room = on_link_room,
-	.on_goaway = on_link_goaway,
-	.on_closed = on_link_closed,
+        .on_ready = on_link_ready,
+        .on_settings = on_link_settings,
+        .on_room = on_link_room,
+        .on_goaway = on_link_goaway,
+        .on_closed = on_link_closed,
 };
 
 static void on_dialled(void *ctx, int code, struct stream *stream)
@@ -241,8 +243,11 @@ static void on_dialled(void *ctx, int code, struct stream *stream)
 	}
 	struct h2_config h2;
 	silo_h2_config(silo, false, &h2);
-	const struct link_opts opts = {.env = silo->h2_env, .identity = tunnel->identity,
-		.accept = (const char *const *)tunnel->accept, .accept_cnt = tunnel->accept_cnt, .h2 = &h2};
+	const struct link_opts opts = {.env = silo->h2_env,
+	        .identity = tunnel->identity,
+	        .accept = (const char *const *)tunnel->accept,
+	        .accept_cnt = tunnel->accept_cnt,
+	        .h2 = &h2};
 	int r = link_new(silo->io, stream, &opts, &LINK_EVENTS, tunnel, &tunnel->link, &err);
 	if (r < 0) {
 		stream_free(stream);
@@ -253,7 +258,8 @@ static void on_dialled(void *ctx, int code, struct stream *stream)
 
 static const struct dial_events DIAL_EVENTS = {.on_done = on_dialled};
 
-/* Nobody asked for a stream for a long time: no new ones here; it closes with its last (dataplane 5, idle rule). */
+/* Nobody asked for a stream for a long time: no new ones here; it closes with its last (dataplane 5, idle
+ * rule). */
 static void idle_expired(struct timer *timer, uint64_t now)
 {
 	(void)now;
@@ -308,7 +314,8 @@ static int tunnel_new(struct pool *pool, const struct pool_target *target, struc
 	return 0;
 }
 
-/* Above the ceiling the longest unused tunnel without streams goes; if all are in use, the newcomer is welcome all the same. */
+/* Above the ceiling the longest unused tunnel without streams goes; if all are in use, the newcomer is
+ * welcome all the same. */
 static void make_room(struct pool *pool)
 {
 	if (pool->tunnel_cnt < POOL_TUNNELS_MAX)
@@ -334,7 +341,8 @@ static void wait_at(struct pool_tunnel *tunnel, struct pool_wait *wait)
 		io_defer(io_of(tunnel), &tunnel->serve, IO_PHASE_WORK);
 }
 
-/* Waiters that a tunnel can still take: what its room leaves, or, while it connects, as many as it may ever carry. */
+/* Waiters that a tunnel can still take: what its room leaves, or, while it connects, as many as it may ever
+ * carry. */
 static size_t places(const struct pool_tunnel *tunnel)
 {
 	size_t limit = tunnel->pool->silo->settings.pool_max_streams;
@@ -392,13 +400,14 @@ void pool_wait_cancel(struct pool_wait *wait)
 }
 
 /*
- * More wait here than the peer takes at once (its SETTINGS came late), or the tunnel takes no more: the surplus
- * goes to other tunnels of the same key, new ones if need be.
+ * More wait here than the peer takes at once (its SETTINGS came late), or the tunnel takes no more: the
+ * surplus goes to other tunnels of the same key, new ones if need be.
  */
 static void move_waits(struct pool_tunnel *tunnel)
 {
 	struct pool *pool = tunnel->pool;
-	struct route_identities accept = {.texts = (const char *const *)tunnel->accept, .cnt = tunnel->accept_cnt};
+	struct route_identities accept = {
+	        .texts = (const char *const *)tunnel->accept, .cnt = tunnel->accept_cnt};
 	struct pool_group *group = tunnel->group;
 	while (!list_empty(&tunnel->waits) && !has_room(tunnel) && group) {
 		struct pool_wait *wait = list_entry(tunnel->waits.prev, struct pool_wait, node);
@@ -409,7 +418,8 @@ static void move_waits(struct pool_tunnel *tunnel)
 			if (candidate != tunnel && places(candidate) > 0)
 				other = candidate;
 		}
-		struct pool_target target = {.dst = tunnel->dst, .accept = &accept, .uid = "", .identity = tunnel->identity};
+		struct pool_target target = {
+		        .dst = tunnel->dst, .accept = &accept, .uid = "", .identity = tunnel->identity};
 		if (!other && tunnel_new(pool, &target, &other) == 0) {
 			other->group = group;
 			list_add_tail(&group->tunnels, &other->node);

@@ -20,24 +20,25 @@
 struct silo;
 struct tls_identity;
 
-/* Most tunnels of one silo, idle ones included: each holds some 32 KB. Above it the least recently used idle one goes. */
+/* Most tunnels of one silo, idle ones included: each holds some 32 KB. Above it the least recently used idle
+ * one goes. */
 #define POOL_TUNNELS_MAX 512
 
 /* The pool; embed it. Private. */
 struct pool {
 	struct silo *silo;
-	struct map groups;      /* struct pool_group by key */
-	struct list recent;     /* tunnels of all groups, most recently used first */
-	struct list all;        /* every tunnel, retired ones too */
-	size_t tunnel_cnt;      /* tunnels that groups hold */
+	struct map groups;  /* struct pool_group by key */
+	struct list recent; /* tunnels of all groups, most recently used first */
+	struct list all;    /* every tunnel, retired ones too */
+	size_t tunnel_cnt;  /* tunnels that groups hold */
 };
 
 /* Where a tunnel goes and who must be at its end. All borrowed for the call. */
 struct pool_target {
-	struct addr dst;                        /* the peer's address, port 15008 as a rule */
-	const struct route_identities *accept;  /* acceptable identities, in order */
-	const char *uid;                        /* of the workload at the end */
-	struct tls_identity *identity;          /* our certificate, for a new tunnel */
+	struct addr dst;                       /* the peer's address, port 15008 as a rule */
+	const struct route_identities *accept; /* acceptable identities, in order */
+	const char *uid;                       /* of the workload at the end */
+	struct tls_identity *identity;         /* our certificate, for a new tunnel */
 };
 
 /* Somebody who wants a stream; embed it. */
@@ -45,8 +46,10 @@ struct pool_wait {
 	struct list node;           /* at a tunnel, or detached */
 	struct pool_tunnel *tunnel; /* waits for this one; NULL = not waiting */
 	/* Exactly one of them comes, unless cancelled, never from inside pool_get(). */
-	void (*on_link)(struct pool_wait *wait, struct link *link);                /* open the stream now, inside this call */
-	void (*on_failed)(struct pool_wait *wait, int code, const char *text);     /* words for the access log; borrowed */
+	void (*on_link)(
+	        struct pool_wait *wait, struct link *link); /* open the stream now, inside this call */
+	void (*on_failed)(
+	        struct pool_wait *wait, int code, const char *text); /* words for the access log; borrowed */
 };
 
 /* Prepares an empty pool. */

@@ -13,9 +13,9 @@
 
 /* What was put in force, for the log. */
 struct sandbox_state {
-	bool is_dumpable;   /* must be false */
-	int landlock_abi;   /* 0 = not available here */
-	bool has_seccomp;   /* the filter is installed */
+	bool is_dumpable; /* must be false */
+	int landlock_abi; /* 0 = not available here */
+	bool has_seccomp; /* the filter is installed */
 };
 
 /* Locks up. 0, or a negative errno with the step that failed: the silo then must not serve. */

@@ -19,9 +19,9 @@ static const struct {
 	uint16_t port;
 	const char *component;
 } PORTS[SILO_PORT_CNT] = {
-	[SILO_PORT_OUTBOUND] = {ROUTE_PORT_OUTBOUND, "outbound"},
-	[SILO_PORT_PLAINTEXT] = {ROUTE_PORT_PASSTHROUGH, "inbound plaintext"},
-	[SILO_PORT_HBONE] = {ROUTE_PORT_INBOUND, "inbound"},
+        [SILO_PORT_OUTBOUND] = {ROUTE_PORT_OUTBOUND, "outbound"},
+        [SILO_PORT_PLAINTEXT] = {ROUTE_PORT_PASSTHROUGH, "inbound plaintext"},
+        [SILO_PORT_HBONE] = {ROUTE_PORT_INBOUND, "inbound"},
 };
 
 /* The drain is over: says so and lets the loop end. */
@@ -59,11 +59,11 @@ void silo_conn_del(struct conn *conn)
 struct route_env silo_route_env(const struct silo *silo, const struct ip *source)
 {
 	return (struct route_env){
-		.network = silo->settings.network,
-		.has_socks = silo->settings.socks5,
-		.local_app_tunnel = silo->settings.localhost_app_tunnel,
-		.source_ip = *source,
-		.random = rand_u64(),
+	        .network = silo->settings.network,
+	        .has_socks = silo->settings.socks5,
+	        .local_app_tunnel = silo->settings.localhost_app_tunnel,
+	        .source_ip = *source,
+	        .random = rand_u64(),
 	};
 }
 
@@ -71,13 +71,14 @@ struct route_env silo_route_env(const struct silo *silo, const struct ip *source
 static struct sock_keepalive keepalive_of(const struct settings *settings)
 {
 	struct sock_keepalive keepalive = {
-		.is_on = settings->keepalive_enabled,
-		.idle_s = (uint32_t)(settings->keepalive_time_ms / 1000),
-		.interval_s = (uint32_t)(settings->keepalive_interval_ms / 1000),
-		.probe_cnt = settings->keepalive_retries,
+	        .is_on = settings->keepalive_enabled,
+	        .idle_s = (uint32_t)(settings->keepalive_time_ms / 1000),
+	        .interval_s = (uint32_t)(settings->keepalive_interval_ms / 1000),
+	        .probe_cnt = settings->keepalive_retries,
 	};
 	if (settings->user_timeout_enabled) {
-		uint64_t ms = settings->keepalive_time_ms + settings->keepalive_retries * settings->keepalive_interval_ms;
+		uint64_t ms = settings->keepalive_time_ms +
+		              settings->keepalive_retries * settings->keepalive_interval_ms;
 		keepalive.user_timeout_ms = ms > UINT32_MAX ? UINT32_MAX : (uint32_t)ms;
 	}
 	return keepalive;
@@ -87,9 +88,9 @@ struct dial_opts silo_dial_opts(const struct silo *silo, const struct addr *dst)
 {
 	bool is_marked = !silo->is_self && (!silo->settings.dedicated || silo->settings.packet_mark_set);
 	return (struct dial_opts){
-		.dst = *dst,
-		.mark = is_marked ? silo->settings.packet_mark : 0,
-		.keepalive = keepalive_of(&silo->settings),
+	        .dst = *dst,
+	        .mark = is_marked ? silo->settings.packet_mark : 0,
+	        .keepalive = keepalive_of(&silo->settings),
 	};
 }
 
@@ -136,9 +137,9 @@ static void on_accept_error(void *ctx, int code)
 }
 
 static const struct listen_events LISTEN_EVENTS[SILO_PORT_CNT] = {
-	[SILO_PORT_OUTBOUND] = {.on_accept = on_outbound, .on_error = on_accept_error},
-	[SILO_PORT_PLAINTEXT] = {.on_accept = on_plaintext, .on_error = on_accept_error},
-	[SILO_PORT_HBONE] = {.on_accept = on_hbone, .on_error = on_accept_error},
+        [SILO_PORT_OUTBOUND] = {.on_accept = on_outbound, .on_error = on_accept_error},
+        [SILO_PORT_PLAINTEXT] = {.on_accept = on_plaintext, .on_error = on_accept_error},
+        [SILO_PORT_HBONE] = {.on_accept = on_hbone, .on_error = on_accept_error},
 };
 
 int silo_listen(struct silo *silo, enum silo_port port, int fd)
@@ -186,7 +187,8 @@ static void deadline_reached(struct timer *timer, uint64_t now)
 {
 	(void)now;
 	struct silo *silo = list_entry(timer, struct silo, drain_timer);
-	log_msg(&silo->log, LOG_WARN, "ztunnel::drain", "drain duration expired with pending connections, forcefully shutting down");
+	log_msg(&silo->log, LOG_WARN, "ztunnel::drain",
+	        "drain duration expired with pending connections, forcefully shutting down");
 	silo->drain_forced = true;
 	cut_all(silo);
 }

@@ -29,15 +29,16 @@ struct warden_link;
 
 /* How long a connection waits for an answer about the mesh, ms (reference dataplane.md 3.2: 5 s). */
 #define SILO_FETCH_MS 5000
-/* Most connections a silo carries at once: below the usual limit of descriptors (1,048,576), two of them each. */
+/* Most connections a silo carries at once: below the usual limit of descriptors (1,048,576), two of them
+ * each. */
 #define SILO_CONN_MAX 400000
 
 /* Where a silo is in its life. */
 enum silo_phase {
-	SILO_STARTING,  /* heritage not read yet */
-	SILO_SERVING,   /* listeners accept */
-	SILO_DRAINING,  /* listeners closed, connections end */
-	SILO_ENDED,     /* nothing left, the process is about to exit */
+	SILO_STARTING, /* heritage not read yet */
+	SILO_SERVING,  /* listeners accept */
+	SILO_DRAINING, /* listeners closed, connections end */
+	SILO_ENDED,    /* nothing left, the process is about to exit */
 };
 
 /* The listeners of a silo, by what arrives there. */
@@ -66,16 +67,16 @@ struct silo {
 	struct io *io;
 	struct log log;
 	struct settings settings;
-	struct h2_env *h2_env;          /* shared part of all HTTP/2 sessions */
-	struct chan_scratch scratch;    /* working memory of the channels */
+	struct h2_env *h2_env;       /* shared part of all HTTP/2 sessions */
+	struct chan_scratch scratch; /* working memory of the channels */
 
-	struct arena *arena;            /* holds uid, info, run_name */
-	const char *uid;                /* the workload's ZDS uid */
-	struct workload_info info;      /* as the node agent said it */
-	bool is_self;                   /* the daemon's own pod: no source preservation, no policy watch (dataplane 2.9) */
-	int netns_fd;                   /* for a later warden; -1 = none */
-	uint64_t netns_dev, netns_ino;  /* identity of that namespace */
-	uint64_t start_time;            /* of this process, proc_start_time: a later warden checks it */
+	struct arena *arena;       /* holds uid, info, run_name */
+	const char *uid;           /* the workload's ZDS uid */
+	struct workload_info info; /* as the node agent said it */
+	bool is_self; /* the daemon's own pod: no source preservation, no policy watch (dataplane 2.9) */
+	int netns_fd; /* for a later warden; -1 = none */
+	uint64_t netns_dev, netns_ino; /* identity of that namespace */
+	uint64_t start_time;           /* of this process, proc_start_time: a later warden checks it */
 
 	struct workload_context context; /* the awaitable fetches */
 	struct cache cache;              /* views by key */
@@ -84,17 +85,17 @@ struct silo {
 	struct warden_link *warden;
 
 	struct listener *listeners[SILO_PORT_CNT]; /* NULL = not there, or closed */
-	struct list conns;               /* struct conn */
-	size_t conn_cnt;                 /* length of conns */
-	struct list tracked;             /* struct track: inbound connections under policy */
-	struct list outbounds;           /* struct outbound, for the dump */
-	struct list deliveries;          /* struct delivery, for the dump */
+	struct list conns;                         /* struct conn */
+	size_t conn_cnt;                           /* length of conns */
+	struct list tracked;                       /* struct track: inbound connections under policy */
+	struct list outbounds;                     /* struct outbound, for the dump */
+	struct list deliveries;                    /* struct delivery, for the dump */
 
 	struct fetch_watch policies_watch; /* re-evaluates connections */
 
 	enum silo_phase phase;
-	struct timer drain_timer;        /* the deadline of a graceful drain */
-	bool drain_forced;               /* connections were cut at the deadline */
+	struct timer drain_timer; /* the deadline of a graceful drain */
+	bool drain_forced;        /* connections were cut at the deadline */
 };
 
 /* Enters a connection into the silo's list; false when the ceiling is reached (the caller closes it). */
@@ -106,7 +107,8 @@ void silo_conn_del(struct conn *conn);
 /* Starts to accept on descriptor `fd` for `port`. 0 or a negative errno. */
 int silo_listen(struct silo *silo, enum silo_port port, int fd);
 
-/* Ends accepting and connections: gracefully until the deadline, or at once. The loop stops when all is done. */
+/* Ends accepting and connections: gracefully until the deadline, or at once. The loop stops when all is done.
+ */
 void silo_drain(struct silo *silo, bool is_graceful, uint64_t deadline_ms);
 
 /* Options of a dialled socket: mark, keepalive, deadline; destination filled in. */

@@ -64,7 +64,8 @@ void track_recheck(struct silo *silo)
 	struct list all;
 	if (silo->phase != SILO_SERVING || !context_policies(silo))
 		return;
-	/* Ending one connection may end others: each is put back before it is judged, so the walk never holds a stale node. */
+	/* Ending one connection may end others: each is put back before it is judged, so the walk never holds
+	 * a stale node. */
 	list_init(&all);
 	list_move_all(&all, &silo->tracked);
 	while (!list_empty(&all)) {

@@ -13,8 +13,8 @@ struct silo;
 
 /* One tracked connection; embed it. */
 struct track {
-	struct list node;        /* in silo.tracked, or detached */
-	struct rbac_conn conn;   /* what policies see; its identity borrows from the owner */
+	struct list node;      /* in silo.tracked, or detached */
+	struct rbac_conn conn; /* what policies see; its identity borrows from the owner */
 	/* Policies no longer allow it: the owner ends the connection (and may free itself). */
 	void (*denied)(struct track *track);
 };

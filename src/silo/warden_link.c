@@ -18,8 +18,8 @@ static const char TARGET[] = "culvert::silo::warden";
 
 struct warden_link {
 	struct silo *silo;
-	struct ring_chan *chan;    /* to the present warden, NULL = none */
-	struct listener *control;  /* where later wardens come */
+	struct ring_chan *chan;   /* to the present warden, NULL = none */
+	struct listener *control; /* where later wardens come */
 };
 
 static void send_simple(struct warden_link *link, const struct ipc_record *rec)
@@ -47,9 +47,16 @@ static const struct ring_chan_events EVENTS = {.on_record = on_record, .on_close
 static void greet_later_warden(struct warden_link *link)
 {
 	struct silo *silo = link->silo;
-	struct ipc_hello hello = {.uid = silo->uid, .info = silo->info, .netns_dev = silo->netns_dev, .netns_ino = silo->netns_ino,
-		.pid = getpid(), .start_time = silo->start_time, .broker_attached = broker_link_is_up(silo->broker), .is_ready = silo->phase == SILO_SERVING};
-	/* The namespace's descriptor goes along: a warden cannot reopen it from a process that is not dumpable. */
+	struct ipc_hello hello = {.uid = silo->uid,
+	        .info = silo->info,
+	        .netns_dev = silo->netns_dev,
+	        .netns_ino = silo->netns_ino,
+	        .pid = getpid(),
+	        .start_time = silo->start_time,
+	        .broker_attached = broker_link_is_up(silo->broker),
+	        .is_ready = silo->phase == SILO_SERVING};
+	/* The namespace's descriptor goes along: a warden cannot reopen it from a process that is not
+	 * dumpable. */
 	int fd = silo->netns_fd >= 0 ? fcntl(silo->netns_fd, F_DUPFD_CLOEXEC, 3) : -1;
 	ring_chan_send_hello(link->chan, &hello, fd, NULL);
 }
@@ -61,7 +68,8 @@ static void on_control(void *ctx, int fd)
 	struct ring_chan *chan;
 	uid_t uid;
 	if (fd_peer(fd, NULL, &uid) < 0 || uid != geteuid() || fd_set_nonblock(fd, true) < 0 ||
-		ring_chan_new(silo->io, fd, IPC_ROLE_SILO, IPC_ROLE_WARDEN, false, &silo->scratch, &EVENTS, link, &chan) < 0) {
+	        ring_chan_new(silo->io, fd, IPC_ROLE_SILO, IPC_ROLE_WARDEN, false, &silo->scratch, &EVENTS,
+	                link, &chan) < 0) {
 		log_msg(&silo->log, LOG_WARN, TARGET, "connection to the control socket refused");
 		fd_close(&fd);
 		return;
@@ -172,7 +180,8 @@ static void on_closed(void *ctx, int code, const char *text)
 		io_stop(silo->io);
 		return;
 	}
-	log_msg(&silo->log, code == -EPIPE ? LOG_INFO : LOG_WARN, TARGET, "channel to the warden ended, serving on: %s", text);
+	log_msg(&silo->log, code == -EPIPE ? LOG_INFO : LOG_WARN, TARGET,
+	        "channel to the warden ended, serving on: %s", text);
 }
 
 /* --- life ---------------------------------------------------------------- */
@@ -183,7 +192,8 @@ int warden_link_new(struct silo *silo, int fd, struct warden_link **ret_link)
 	if (!link)
 		return -ENOMEM;
 	link->silo = silo;
-	int r = ring_chan_new(silo->io, fd, IPC_ROLE_SILO, IPC_ROLE_WARDEN, true, &silo->scratch, &EVENTS, link, &link->chan);
+	int r = ring_chan_new(silo->io, fd, IPC_ROLE_SILO, IPC_ROLE_WARDEN, true, &silo->scratch, &EVENTS,
+	        link, &link->chan);
 	if (r < 0) {
 		mem_free(link);
 		return r;

@@ -12,7 +12,8 @@
 struct silo;
 struct warden_link;
 
-/* Takes over the channel that the silo was born with and says Hello; Heritage starts the rest. 0 or -ENOMEM. */
+/* Takes over the channel that the silo was born with and says Hello; Heritage starts the rest. 0 or -ENOMEM.
+ */
 int warden_link_new(struct silo *silo, int fd, struct warden_link **ret_link);
 
 /* Closes and frees. NULL is fine. */

@@ -32,25 +32,47 @@ static void open_sink(struct sink *sink, const char *filter, bool json)
 }
 
 static const struct workload SERVER = {
-	.uid = "", .name = "client-pod", .ns = "default", .trust_domain = "", .service_account = "", .network = "",
-	.workload_name = "", .workload_type = "", .canonical_name = "", .canonical_revision = "", .hostname = "", .node = "",
-	.cluster_id = "c1", .locality = {"", "", ""},
+        .uid = "",
+        .name = "client-pod",
+        .ns = "default",
+        .trust_domain = "",
+        .service_account = "",
+        .network = "",
+        .workload_name = "",
+        .workload_type = "",
+        .canonical_name = "",
+        .canonical_revision = "",
+        .hostname = "",
+        .node = "",
+        .cluster_id = "c1",
+        .locality = {"", "", ""},
 };
 static const struct workload CLIENT = {
-	.uid = "", .name = "srv-pod", .ns = "default", .trust_domain = "", .service_account = "", .network = "",
-	.workload_name = "", .workload_type = "", .canonical_name = "", .canonical_revision = "", .hostname = "", .node = "",
-	.cluster_id = "c1", .locality = {"", "", ""},
+        .uid = "",
+        .name = "srv-pod",
+        .ns = "default",
+        .trust_domain = "",
+        .service_account = "",
+        .network = "",
+        .workload_name = "",
+        .workload_type = "",
+        .canonical_name = "",
+        .canonical_revision = "",
+        .hostname = "",
+        .node = "",
+        .cluster_id = "c1",
+        .locality = {"", "", ""},
 };
 
 static struct access inbound(void)
 {
 	struct access access = {
-		.hbone_addr = "10.1.1.1:9090",
-		.src_workload = &CLIENT,
-		.dst_workload = &SERVER,
-		.src_identity = "spiffe://cluster.local/ns/default/sa/peer",
-		.dst_identity = "spiffe://cluster.local/ns/default/sa/default",
-		.is_inbound = true,
+	        .hbone_addr = "10.1.1.1:9090",
+	        .src_workload = &CLIENT,
+	        .dst_workload = &SERVER,
+	        .src_identity = "spiffe://cluster.local/ns/default/sa/peer",
+	        .dst_identity = "spiffe://cluster.local/ns/default/sa/default",
+	        .is_inbound = true,
 	};
 	assert_int_equal(addr_parse("10.1.1.2:56006", 14, &access.src), 0);
 	assert_int_equal(addr_parse("10.1.1.1:15008", 14, &access.dst), 0);
@@ -73,11 +95,11 @@ static void text_is_upstreams(void **state)
 	open_sink(&sink, NULL, false);
 	access_complete(&sink.log, &access, 10, 5, 2, NULL);
 	assert_string_equal(rest(&sink),
-		"info\taccess\tconnection complete\tsrc.addr=10.1.1.2:56006 src.workload=\"srv-pod\" src.namespace=\"default\" "
-		"src.identity=\"spiffe://cluster.local/ns/default/sa/peer\" src.cluster=\"c1\" dst.addr=10.1.1.1:15008 "
-		"dst.hbone_addr=10.1.1.1:9090 dst.workload=\"client-pod\" dst.namespace=\"default\" "
-		"dst.identity=\"spiffe://cluster.local/ns/default/sa/default\" dst.cluster=\"c1\" direction=\"inbound\" "
-		"bytes_sent=10 bytes_recv=5 duration=\"2ms\"\n");
+	        "info\taccess\tconnection complete\tsrc.addr=10.1.1.2:56006 src.workload=\"srv-pod\" src.namespace=\"default\" "
+	        "src.identity=\"spiffe://cluster.local/ns/default/sa/peer\" src.cluster=\"c1\" dst.addr=10.1.1.1:15008 "
+	        "dst.hbone_addr=10.1.1.1:9090 dst.workload=\"client-pod\" dst.namespace=\"default\" "
+	        "dst.identity=\"spiffe://cluster.local/ns/default/sa/default\" dst.cluster=\"c1\" direction=\"inbound\" "
+	        "bytes_sent=10 bytes_recv=5 duration=\"2ms\"\n");
 	log_done(&sink.log);
 }
 
@@ -93,10 +115,10 @@ static void json_is_upstreams(void **state)
 	const char *scope = strstr(sink.line, "\"scope\"");
 	assert_non_null(scope);
 	assert_string_equal(scope,
-		"\"scope\":\"access\",\"message\":\"connection complete\",\"src.addr\":\"127.0.0.1:35596\",\"src.workload\":\"client-pod\","
-		"\"src.namespace\":\"default\",\"src.cluster\":\"c1\",\"dst.addr\":\"127.0.0.4:8080\",\"dst.workload\":\"srv-pod\","
-		"\"dst.namespace\":\"default\",\"dst.cluster\":\"c1\",\"direction\":\"outbound\",\"bytes_sent\":11,\"bytes_recv\":22,"
-		"\"duration\":\"2ms\"}\n");
+	        "\"scope\":\"access\",\"message\":\"connection complete\",\"src.addr\":\"127.0.0.1:35596\",\"src.workload\":\"client-pod\","
+	        "\"src.namespace\":\"default\",\"src.cluster\":\"c1\",\"dst.addr\":\"127.0.0.4:8080\",\"dst.workload\":\"srv-pod\","
+	        "\"dst.namespace\":\"default\",\"dst.cluster\":\"c1\",\"direction\":\"outbound\",\"bytes_sent\":11,\"bytes_recv\":22,"
+	        "\"duration\":\"2ms\"}\n");
 	log_done(&sink.log);
 }
 
@@ -121,8 +143,9 @@ static void a_denial_has_four_fields(void **state)
 	assert_int_equal(addr_parse("10.10.0.2:80", 12, &dst), 0);
 	open_sink(&sink, NULL, false);
 	access_denied(&sink.log, &src, &dst, false, "no healthy upstream: 10.10.0.2:80");
-	assert_string_equal(rest(&sink), "warn\taccess\tconnection failed\tsrc.addr=127.0.0.1:59938 dst.addr=10.10.0.2:80 "
-					 "direction=\"outbound\" error=\"no healthy upstream: 10.10.0.2:80\"\n");
+	assert_string_equal(rest(&sink),
+	        "warn\taccess\tconnection failed\tsrc.addr=127.0.0.1:59938 dst.addr=10.10.0.2:80 "
+	        "direction=\"outbound\" error=\"no healthy upstream: 10.10.0.2:80\"\n");
 	log_done(&sink.log);
 }
 
@@ -160,12 +183,12 @@ static void without_a_pod_name_the_service_stands_in(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(text_is_upstreams),
-		cmocka_unit_test(json_is_upstreams),
-		cmocka_unit_test(an_error_raises_the_level),
-		cmocka_unit_test(a_denial_has_four_fields),
-		cmocka_unit_test(opened_is_for_debugging),
-		cmocka_unit_test(without_a_pod_name_the_service_stands_in),
+	        cmocka_unit_test(text_is_upstreams),
+	        cmocka_unit_test(json_is_upstreams),
+	        cmocka_unit_test(an_error_raises_the_level),
+	        cmocka_unit_test(a_denial_has_four_fields),
+	        cmocka_unit_test(opened_is_for_debugging),
+	        cmocka_unit_test(without_a_pod_name_the_service_stands_in),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -299,17 +299,17 @@ static void an_answer_nobody_wants_is_dropped(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(all_waiters_get_the_value),
-		cmocka_unit_test(a_holder_keeps_the_older_value),
-		cmocka_unit_test(a_failure_wakes_and_keeps_the_value),
-		cmocka_unit_test(a_callback_may_cancel_another_waiter),
-		cmocka_unit_test(the_deadline_comes),
-		cmocka_unit_test(the_end_wakes_waiters),
-		cmocka_unit_test(a_view_is_asked_once_and_kept),
-		cmocka_unit_test(the_least_recently_used_goes_and_is_told),
-		cmocka_unit_test(awaited_entries_are_not_evicted),
-		cmocka_unit_test(a_new_broker_is_asked_for_everything),
-		cmocka_unit_test(an_answer_nobody_wants_is_dropped),
+	        cmocka_unit_test(all_waiters_get_the_value),
+	        cmocka_unit_test(a_holder_keeps_the_older_value),
+	        cmocka_unit_test(a_failure_wakes_and_keeps_the_value),
+	        cmocka_unit_test(a_callback_may_cancel_another_waiter),
+	        cmocka_unit_test(the_deadline_comes),
+	        cmocka_unit_test(the_end_wakes_waiters),
+	        cmocka_unit_test(a_view_is_asked_once_and_kept),
+	        cmocka_unit_test(the_least_recently_used_goes_and_is_told),
+	        cmocka_unit_test(awaited_entries_are_not_evicted),
+	        cmocka_unit_test(a_new_broker_is_asked_for_everything),
+	        cmocka_unit_test(an_answer_nobody_wants_is_dropped),
 	};
 	return cmocka_run_group_tests(tests, set_up, tear_down);
 }

@@ -14,10 +14,20 @@
 static struct workload plain_workload(void)
 {
 	return (struct workload){
-		.uid = "u", .name = "pod-0", .ns = "shop", .trust_domain = "cluster.local", .service_account = "cart",
-		.network = "", .workload_name = "cart", .workload_type = "deployment", .canonical_name = "cart-svc",
-		.canonical_revision = "v2", .hostname = "", .node = "", .cluster_id = "c1",
-		.locality = {.region = "eu", .zone = "eu-1", .subzone = ""},
+	        .uid = "u",
+	        .name = "pod-0",
+	        .ns = "shop",
+	        .trust_domain = "cluster.local",
+	        .service_account = "cart",
+	        .network = "",
+	        .workload_name = "cart",
+	        .workload_type = "deployment",
+	        .canonical_name = "cart-svc",
+	        .canonical_revision = "v2",
+	        .hostname = "",
+	        .node = "",
+	        .cluster_id = "c1",
+	        .locality = {.region = "eu", .zone = "eu-1", .subzone = ""},
 	};
 }
 
@@ -27,8 +37,9 @@ static void baggage_has_upstreams_order(void **state)
 	char text[META_BAGGAGE_MAX];
 	(void)state;
 	meta_baggage_format(&w, text);
-	assert_string_equal(text, "k8s.cluster.name=c1,k8s.namespace.name=shop,k8s.deployment.name=cart,service.name=cart-svc,"
-				  "service.version=v2,cloud.region=eu,cloud.availability_zone=eu-1");
+	assert_string_equal(text,
+	        "k8s.cluster.name=c1,k8s.namespace.name=shop,k8s.deployment.name=cart,service.name=cart-svc,"
+	        "service.version=v2,cloud.region=eu,cloud.availability_zone=eu-1");
 }
 
 static void baggage_skips_what_is_empty(void **state)
@@ -59,16 +70,16 @@ static const struct {
 	const char *first, *second;
 	const char *ns, *service, *name, *cluster;
 } BAGGAGE[] = {
-	{"k8s.namespace.name=a,service.name=b", NULL, "a", "b", "-", "-"},
-	{"k8s.pod.name=p,k8s.cluster.name=c", NULL, "-", "-", "p", "c"},
-	{"k8s.namespace.name=a", "k8s.namespace.name=z", "z", "-", "-", "-"},
-	{"k8s.namespace.name=a=ignored", NULL, "a", "-", "-", "-"},
-	{"service.name=x,service.name=", "k8s.namespace.name=n", "n", "-", "-", "-"},
-	{" k8s.namespace.name=a", NULL, "-", "-", "-", "-"},
-	{"unknown=1,,=,k8s.namespace.name=a", NULL, "a", "-", "-", "-"},
-	{"k8s.namespace.name=\x01", NULL, "-", "-", "-", "-"},
-	{"k8s.namespace.name=good", "service.name=caf\xc3\xa9", "-", "-", "-", "-"},
-	{"", NULL, "-", "-", "-", "-"},
+        {"k8s.namespace.name=a,service.name=b", NULL, "a", "b", "-", "-"},
+        {"k8s.pod.name=p,k8s.cluster.name=c", NULL, "-", "-", "p", "c"},
+        {"k8s.namespace.name=a", "k8s.namespace.name=z", "z", "-", "-", "-"},
+        {"k8s.namespace.name=a=ignored", NULL, "a", "-", "-", "-"},
+        {"service.name=x,service.name=", "k8s.namespace.name=n", "n", "-", "-", "-"},
+        {" k8s.namespace.name=a", NULL, "-", "-", "-", "-"},
+        {"unknown=1,,=,k8s.namespace.name=a", NULL, "a", "-", "-", "-"},
+        {"k8s.namespace.name=\x01", NULL, "-", "-", "-", "-"},
+        {"k8s.namespace.name=good", "service.name=caf\xc3\xa9", "-", "-", "-", "-"},
+        {"", NULL, "-", "-", "-", "-"},
 };
 
 static const char *shown(const char *text)
@@ -111,15 +122,15 @@ static const struct {
 	const char *line;
 	const char *host; /* NULL = none */
 } FORWARDED[] = {
-	{"for=\"1.2.3.4:5\";host=a.b", "a.b"},
-	{"host=\"quoted\"", "quoted"},
-	{"for=x; host=spaced ;proto=http", "spaced"},
-	{"Host=upper", NULL},
-	{"host=", NULL},
-	{"for=1.2.3.4", NULL},
-	{"", NULL},
-	{"host=\"", "\""},
-	{"a,host=b;host=c", "c"},
+        {"for=\"1.2.3.4:5\";host=a.b", "a.b"},
+        {"host=\"quoted\"", "quoted"},
+        {"for=x; host=spaced ;proto=http", "spaced"},
+        {"Host=upper", NULL},
+        {"host=", NULL},
+        {"for=1.2.3.4", NULL},
+        {"", NULL},
+        {"host=\"", "\""},
+        {"a,host=b;host=c", "c"},
 };
 
 static void forwarded_is_read(void **state)
@@ -127,7 +138,8 @@ static void forwarded_is_read(void **state)
 	(void)state;
 	for (size_t i = 0; i < sizeof(FORWARDED) / sizeof(FORWARDED[0]); i++) {
 		char host[64];
-		bool found = meta_forwarded_host(FORWARDED[i].line, strlen(FORWARDED[i].line), host, sizeof(host));
+		bool found =
+		        meta_forwarded_host(FORWARDED[i].line, strlen(FORWARDED[i].line), host, sizeof(host));
 		assert_int_equal(found, FORWARDED[i].host != NULL);
 		if (found)
 			assert_string_equal(host, FORWARDED[i].host);
@@ -162,14 +174,14 @@ static void traceparents_are_made_and_checked(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(baggage_has_upstreams_order),
-		cmocka_unit_test(baggage_skips_what_is_empty),
-		cmocka_unit_test(baggage_that_no_peer_would_take_is_left_out),
-		cmocka_unit_test(baggage_is_parsed),
-		cmocka_unit_test(forwarded_is_written),
-		cmocka_unit_test(forwarded_is_read),
-		cmocka_unit_test(a_host_that_does_not_fit_is_none),
-		cmocka_unit_test(traceparents_are_made_and_checked),
+	        cmocka_unit_test(baggage_has_upstreams_order),
+	        cmocka_unit_test(baggage_skips_what_is_empty),
+	        cmocka_unit_test(baggage_that_no_peer_would_take_is_left_out),
+	        cmocka_unit_test(baggage_is_parsed),
+	        cmocka_unit_test(forwarded_is_written),
+	        cmocka_unit_test(forwarded_is_read),
+	        cmocka_unit_test(a_host_that_does_not_fit_is_none),
+	        cmocka_unit_test(traceparents_are_made_and_checked),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }
