@@ -42,14 +42,16 @@ static int explain(CURLcode code, const struct buf *body, struct err *err)
 {
 	switch (code) {
 	case CURLE_OPERATION_TIMEDOUT:
-		return err_set(err, -ETIMEDOUT, "culvertd does not answer in time (%ld s without a byte, or %ld s in all)", PATIENCE_S,
-			PATIENCE_WHOLE_S);
+		return err_set(err, -ETIMEDOUT,
+		        "culvertd does not answer in time (%ld s without a byte, or %ld s in all)",
+		        PATIENCE_S, PATIENCE_WHOLE_S);
 	case CURLE_COULDNT_CONNECT:
 		return err_set(err, -ECONNREFUSED,
-			"culvertd runs, but its admin socket does not answer; its broker may be starting, try again or see its log");
+		        "culvertd runs, but its admin socket does not answer; its broker may be starting, try again or see its log");
 	case CURLE_WRITE_ERROR:
 		if (body->err == -EMSGSIZE)
-			return err_set(err, -EMSGSIZE, "culvertd's answer is larger than %u MB", BODY_MAX >> 20);
+			return err_set(
+			        err, -EMSGSIZE, "culvertd's answer is larger than %u MB", BODY_MAX >> 20);
 		return err_set(err, -ENOMEM, "%s", err_str(-ENOMEM));
 	case CURLE_PARTIAL_FILE:
 	case CURLE_GOT_NOTHING:
@@ -68,10 +70,12 @@ static int check_status(CURL *curl, const struct buf *body, const char *path, st
 	if (status == 200)
 		return 0;
 	reason(body, text);
-	return err_set(err, -EPROTO, "culvertd answered %ld to %s%s%s", status, path, text[0] ? ": " : "", text);
+	return err_set(
+	        err, -EPROTO, "culvertd answered %ld to %s%s%s", status, path, text[0] ? ": " : "", text);
 }
 
-/* Sends the request. The socket is reached through the folder's descriptor, because its path may be longer than unix(7) allows. */
+/* Sends the request. The socket is reached through the folder's descriptor, because its path may be longer
+ * than unix(7) allows. */
 static int transfer(int dir_fd, const char *path, struct buf *body, struct err *err)
 {
 	char socket_path[64], url[256];
@@ -81,7 +85,8 @@ static int transfer(int dir_fd, const char *path, struct buf *body, struct err *
 	snprintf(socket_path, sizeof(socket_path), "/proc/self/fd/%d/admin.sock", dir_fd);
 	snprintf(url, sizeof(url), "http://culvert%s", path);
 	CURLcode code = CURLE_OK;
-	if (curl_easy_setopt(curl, CURLOPT_UNIX_SOCKET_PATH, socket_path) != CURLE_OK || curl_easy_setopt(curl, CURLOPT_URL, url) != CURLE_OK)
+	if (curl_easy_setopt(curl, CURLOPT_UNIX_SOCKET_PATH, socket_path) != CURLE_OK ||
+	        curl_easy_setopt(curl, CURLOPT_URL, url) != CURLE_OK)
 		code = CURLE_OUT_OF_MEMORY;
 	/* An http_proxy of the environment is not for a unix socket. */
 	curl_easy_setopt(curl, CURLOPT_PROXY, "");
@@ -109,8 +114,8 @@ static int parse(struct answer *answer, const char *path, struct err *err)
 	while (answer->json && isspace((unsigned char)*end))
 		end++;
 	if (!answer->json || end != text + answer->body.len)
-		return err_set(err, -EPROTO, "culvertd's answer to %s is not JSON (at byte %zu of %zu)", path, end ? (size_t)(end - text) : 0,
-			answer->body.len);
+		return err_set(err, -EPROTO, "culvertd's answer to %s is not JSON (at byte %zu of %zu)", path,
+		        end ? (size_t)(end - text) : 0, answer->body.len);
 	return 0;
 }
 
@@ -121,8 +126,9 @@ int client_get(const struct ctl *ctl, const char *path, struct answer *ret, stru
 	buf_init(&answer.body, BODY_MAX);
 	int r = instance_find(ctl->run_dir, ctl->instance, &instance, err);
 	if (r == 0 && instance.live_cnt > 1)
-		fprintf(ctl->notes, "culvertctl: %u instances are live; this is %s/%s, the youngest (--instance picks another)\n", instance.live_cnt,
-			instance.base, instance.name);
+		fprintf(ctl->notes,
+		        "culvertctl: %u instances are live; this is %s/%s, the youngest (--instance picks another)\n",
+		        instance.live_cnt, instance.base, instance.name);
 	if (r == 0)
 		r = transfer(instance.fd, path, &answer.body, err);
 	if (r == 0)

@@ -5,14 +5,14 @@
 #include "ctl/print.h"
 
 static const struct column COLUMNS[] = {
-	{"NAMESPACE", "namespace", false},
-	{"NAME", "name", false},
-	{"SERVICEACCOUNT", "serviceAccount", false},
-	{"STATE", "state", false},
-	{"PID", "pid", true},
-	{"RESTARTS", "restarts", false},
-	{"UID", "uid", false},
-	{"REASON", "reason", false},
+        {"NAMESPACE", "namespace", false},
+        {"NAME", "name", false},
+        {"SERVICEACCOUNT", "serviceAccount", false},
+        {"STATE", "state", false},
+        {"PID", "pid", true},
+        {"RESTARTS", "restarts", false},
+        {"UID", "uid", false},
+        {"REASON", "reason", false},
 };
 
 int cmd_pods(const struct ctl *ctl, struct err *err)

@@ -12,10 +12,10 @@
 #define WORD_MAX 16
 
 static const struct ctl_command COMMANDS[] = {
-	{"pods", "[-o short|json]", "list the pods of this node and their silos", true, false, cmd_pods},
-	{"dump", "", "print the state of the daemon as JSON", false, false, cmd_dump},
-	{"version", "", "print the version of culvertctl", false, false, cmd_version},
-	{"help", "[COMMAND]", "explain culvertctl, or one command", false, true, cmd_help},
+        {"pods", "[-o short|json]", "list the pods of this node and their silos", true, false, cmd_pods},
+        {"dump", "", "print the state of the daemon as JSON", false, false, cmd_dump},
+        {"version", "", "print the version of culvertctl", false, false, cmd_version},
+        {"help", "[COMMAND]", "explain culvertctl, or one command", false, true, cmd_help},
 };
 
 #define COMMAND_CNT (sizeof(COMMANDS) / sizeof(COMMANDS[0]))
@@ -34,7 +34,8 @@ static unsigned min3(unsigned a, unsigned b, unsigned c)
 	return least < c ? least : c;
 }
 
-/* Letters to add, drop or change to get from one word to the other (Levenshtein), one row of the matrix at a time. */
+/* Letters to add, drop or change to get from one word to the other (Levenshtein), one row of the matrix at a
+ * time. */
 static unsigned slips(const char *from, const char *to)
 {
 	unsigned row[WORD_MAX + 1];
@@ -72,16 +73,17 @@ const struct ctl_command *ctl_command_nearest(const char *typed)
 void ctl_command_usage(FILE *to, const struct ctl_command *command)
 {
 	fprintf(to, "usage: culvertctl [--run-dir DIR] [--instance NAME] %s%s%s\n\n%s\n", command->name,
-		command->arguments[0] ? " " : "", command->arguments, command->sentence);
+	        command->arguments[0] ? " " : "", command->arguments, command->sentence);
 }
 
 void ctl_usage(FILE *to)
 {
 	fputs("usage: culvertctl [--run-dir DIR] [--instance NAME] COMMAND\n\n"
 	      "Asks the culvertd of this node. Needs the rights of its user, root as a rule.\n\n",
-		to);
+	        to);
 	for (size_t i = 0; i < COMMAND_CNT; i++)
-		fprintf(to, "  %-8s %-16s %s\n", COMMANDS[i].name, COMMANDS[i].arguments, COMMANDS[i].sentence);
+		fprintf(to, "  %-8s %-16s %s\n", COMMANDS[i].name, COMMANDS[i].arguments,
+		        COMMANDS[i].sentence);
 	fputs("\n"
 	      "  --run-dir DIR    folder of the instances (default: CULVERT_RUN_DIR,\n"
 	      "                   else /var/run/ztunnel/culvert, else /tmp/culvert)\n"
@@ -89,5 +91,5 @@ void ctl_usage(FILE *to)
 	      "  -h, --help       this text, or that of a command\n"
 	      "  --version        the same as version\n\n"
 	      "Exit status: 0, 1 when it failed, 2 when the call makes no sense.\n",
-		to);
+	        to);
 }

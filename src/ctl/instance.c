@@ -24,11 +24,11 @@ static const char *const USUAL[] = {"/var/run/ztunnel/culvert", "/tmp/culvert", 
 
 /* What is looked for, and the best so far. */
 struct search {
-	const char *name;        /* NULL = any live one */
-	struct instance best;    /* fd -1 = none yet */
-	struct timespec since;   /* when the best one's lock was made */
-	int denied_at;           /* index of the first folder that we may not look into; -1 = none */
-	bool is_dead_found;      /* an instance of the name exists, but is not live */
+	const char *name;      /* NULL = any live one */
+	struct instance best;  /* fd -1 = none yet */
+	struct timespec since; /* when the best one's lock was made */
+	int denied_at;         /* index of the first folder that we may not look into; -1 = none */
+	bool is_dead_found;    /* an instance of the name exists, but is not live */
 };
 
 static bool is_younger(const struct timespec *a, const struct timespec *b)
@@ -47,7 +47,8 @@ static bool is_live(int dir_fd, struct timespec *ret_since)
 	int fd = openat(dir_fd, "lock", O_RDONLY | O_NOFOLLOW | O_CLOEXEC | O_NONBLOCK);
 	if (fd < 0)
 		return false;
-	bool is_held = fstat(fd, &st) == 0 && S_ISREG(st.st_mode) && flock(fd, LOCK_SH | LOCK_NB) < 0 && errno == EWOULDBLOCK;
+	bool is_held = fstat(fd, &st) == 0 && S_ISREG(st.st_mode) && flock(fd, LOCK_SH | LOCK_NB) < 0 &&
+	               errno == EWOULDBLOCK;
 	if (is_held)
 		*ret_since = st.st_mtim;
 	fd_close(&fd);
@@ -57,7 +58,8 @@ static bool is_live(int dir_fd, struct timespec *ret_since)
 static void consider(struct search *search, const char *base, int base_fd, const char *name)
 {
 	struct timespec since;
-	if (name[0] == '.' || strlen(name) > INSTANCE_NAME_MAX || (search->name && strcmp(search->name, name) != 0))
+	if (name[0] == '.' || strlen(name) > INSTANCE_NAME_MAX ||
+	        (search->name && strcmp(search->name, name) != 0))
 		return;
 	int fd = openat(base_fd, name, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
 	if (fd < 0)
@@ -110,13 +112,16 @@ static int not_found(const struct search *search, const char *const *bases, stru
 	const char *comma = bases[0] && bases[1] ? ", " : "";
 	const char *second = bases[0] && bases[1] ? bases[1] : "";
 	if (search->denied_at >= 0)
-		return err_set(err, -EACCES, "%s: permission denied; culvertctl needs the rights of culvertd's user (try sudo)",
-			bases[search->denied_at]);
+		return err_set(err, -EACCES,
+		        "%s: permission denied; culvertctl needs the rights of culvertd's user (try sudo)",
+		        bases[search->denied_at]);
 	if (search->name)
 		return err_set(err, -ENOENT, "%s instance %s in %s%s%s",
-			search->is_dead_found ? "culvertd is not running: nobody holds" : "there is no", search->name, bases[0], comma, second);
-	return err_set(err, -ENOENT, "no running culvertd found in %s%s%s; is it started, and with this CULVERT_RUN_DIR?", bases[0], comma,
-		second);
+		        search->is_dead_found ? "culvertd is not running: nobody holds" : "there is no",
+		        search->name, bases[0], comma, second);
+	return err_set(err, -ENOENT,
+	        "no running culvertd found in %s%s%s; is it started, and with this CULVERT_RUN_DIR?",
+	        bases[0], comma, second);
 }
 
 int instance_find(const char *run_dir, const char *name, struct instance *ret, struct err *err)

@@ -39,12 +39,12 @@ static int read_output(const char *text, struct ctl *ctl)
 static int read_options(int argc, char **argv, struct ctl *ctl, struct wishes *wishes)
 {
 	static const struct option options[] = {
-		{"run-dir", required_argument, NULL, OPTION_RUN_DIR},
-		{"instance", required_argument, NULL, OPTION_INSTANCE},
-		{"output", required_argument, NULL, 'o'},
-		{"help", no_argument, NULL, 'h'},
-		{"version", no_argument, NULL, OPTION_VERSION},
-		{NULL, 0, NULL, 0},
+	        {"run-dir", required_argument, NULL, OPTION_RUN_DIR},
+	        {"instance", required_argument, NULL, OPTION_INSTANCE},
+	        {"output", required_argument, NULL, 'o'},
+	        {"help", no_argument, NULL, 'h'},
+	        {"version", no_argument, NULL, OPTION_VERSION},
+	        {NULL, 0, NULL, 0},
 	};
 	for (int option; (option = getopt_long(argc, argv, "ho:", options, NULL)) != -1;) {
 		if (option == OPTION_RUN_DIR)
@@ -82,7 +82,8 @@ static int unknown(const char *typed)
 }
 
 /* Whether the words and options fit the subcommand. */
-static int check_call(const struct ctl_command *command, const struct wishes *wishes, int word_cnt, const char *extra)
+static int check_call(
+        const struct ctl_command *command, const struct wishes *wishes, int word_cnt, const char *extra)
 {
 	if (wishes->output && !command->has_output) {
 		fprintf(stderr, "culvertctl: %s takes no -o\n", command->name);

@@ -13,14 +13,16 @@
 /* Columns are this far apart. */
 #define GAP 2
 
-/* Replaces control characters (also those of ISO 6429 that UTF-8 writes with two bytes) and bytes that are no UTF-8. */
+/* Replaces control characters (also those of ISO 6429 that UTF-8 writes with two bytes) and bytes that are no
+ * UTF-8. */
 static void make_printable(char *text)
 {
 	size_t left = strlen(text);
 	for (char *at = text; left > 0;) {
 		unsigned char first = (unsigned char)at[0];
 		size_t len = utf8_char_len(at, left);
-		if (len == 0 || first < 0x20 || first == 0x7f || (first == 0xc2 && (unsigned char)at[1] < 0xa0))
+		if (len == 0 || first < 0x20 || first == 0x7f ||
+		        (first == 0xc2 && (unsigned char)at[1] < 0xa0))
 			memset(at, '?', len > 0 ? len : 1);
 		at += len > 0 ? len : 1;
 		left -= len > 0 ? len : 1;
@@ -46,15 +48,15 @@ static int check_rows(const cJSON *rows, struct err *err)
 	const cJSON *row;
 	if (!cJSON_IsArray(rows))
 		return err_set(err, -EPROTO, "culvertd's answer is no list");
-	cJSON_ArrayForEach(row, rows)
-		if (!cJSON_IsObject(row))
-			return err_set(err, -EPROTO, "culvertd's answer is no list of objects");
+	cJSON_ArrayForEach(row, rows) if (!cJSON_IsObject(row)) return err_set(
+	        err, -EPROTO, "culvertd's answer is no list of objects");
 	return 0;
 }
 
 static int finish(FILE *out, struct err *err)
 {
-	return fflush(out) != 0 || ferror(out) ? err_sys(err, -(errno ? errno : EIO), "writing the output") : 0;
+	return fflush(out) != 0 || ferror(out) ? err_sys(err, -(errno ? errno : EIO), "writing the output")
+	                                       : 0;
 }
 
 /* The last column is not filled up: no blanks at line ends. */
@@ -63,7 +65,8 @@ static void put(FILE *out, const char *text, size_t width, bool is_last)
 	fprintf(out, "%-*s%s", is_last ? 0 : (int)width + GAP, text, is_last ? "\n" : "");
 }
 
-int print_table(FILE *out, const cJSON *rows, const struct column *columns, size_t column_cnt, struct err *err)
+int print_table(
+        FILE *out, const cJSON *rows, const struct column *columns, size_t column_cnt, struct err *err)
 {
 	size_t widths[PRINT_COLUMNS_MAX] = {0};
 	char text[CELL_MAX];
@@ -73,16 +76,16 @@ int print_table(FILE *out, const cJSON *rows, const struct column *columns, size
 		return r;
 	for (size_t i = 0; i < column_cnt; i++) {
 		widths[i] = strlen(columns[i].heading);
-		cJSON_ArrayForEach(row, rows) {
+		cJSON_ArrayForEach(row, rows)
+		{
 			size_t len = strlen(cell(row, &columns[i], text));
 			widths[i] = len > widths[i] ? len : widths[i];
 		}
 	}
 	for (size_t i = 0; i < column_cnt; i++)
 		put(out, columns[i].heading, widths[i], i + 1 == column_cnt);
-	cJSON_ArrayForEach(row, rows)
-		for (size_t i = 0; i < column_cnt; i++)
-			put(out, cell(row, &columns[i], text), widths[i], i + 1 == column_cnt);
+	cJSON_ArrayForEach(row, rows) for (size_t i = 0; i < column_cnt; i++)
+	        put(out, cell(row, &columns[i], text), widths[i], i + 1 == column_cnt);
 	return finish(out, err);
 }
 

@@ -30,7 +30,8 @@ struct column {
  * empty. -EPROTO with text when the value is no array of objects; -errno when
  * out fails.
  */
-int print_table(FILE *out, const cJSON *rows, const struct column *columns, size_t column_cnt, struct err *err);
+int print_table(
+        FILE *out, const cJSON *rows, const struct column *columns, size_t column_cnt, struct err *err);
 
 /* Prints JSON as it came, with a newline at its end. -errno with text. */
 int print_json(FILE *out, const struct buf *body, struct err *err);

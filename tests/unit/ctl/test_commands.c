@@ -21,7 +21,12 @@ static void finds_exact_names_only(void **state)
 static void guesses_what_is_two_slips_away(void **state)
 {
 	static const char *const typed[][2] = {
-		{"pod", "pods"}, {"podz", "pods"}, {"pdos", "pods"}, {"dmup", "dump"}, {"verison", "version"}, {"halp", "help"},
+	        {"pod", "pods"},
+	        {"podz", "pods"},
+	        {"pdos", "pods"},
+	        {"dmup", "dump"},
+	        {"verison", "version"},
+	        {"halp", "help"},
 	};
 	(void)state;
 	for (size_t i = 0; i < sizeof(typed) / sizeof(typed[0]); i++)
@@ -42,9 +47,9 @@ static void guesses_nothing_far_away(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(finds_exact_names_only),
-		cmocka_unit_test(guesses_what_is_two_slips_away),
-		cmocka_unit_test(guesses_nothing_far_away),
+	        cmocka_unit_test(finds_exact_names_only),
+	        cmocka_unit_test(guesses_what_is_two_slips_away),
+	        cmocka_unit_test(guesses_nothing_far_away),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -12,7 +12,8 @@
 
 #include "ctl/print.h"
 
-static const struct column COLUMNS[] = {{"NAME", "name", false}, {"PID", "pid", true}, {"RESTARTS", "restarts", false}, {"UP", "up", false}};
+static const struct column COLUMNS[] = {
+        {"NAME", "name", false}, {"PID", "pid", true}, {"RESTARTS", "restarts", false}, {"UP", "up", false}};
 
 /* Prints the table of a JSON text into a string that the caller frees. */
 static char *table(const char *json, int *ret_r, struct err *err)
@@ -42,18 +43,18 @@ static void fits_columns_to_what_they_hold(void **state)
 {
 	(void)state;
 	assert_table("[]", "NAME  PID  RESTARTS  UP\n");
-	assert_table("[{\"name\":\"a-long-name\",\"pid\":4194304,\"restarts\":3,\"up\":true},{\"name\":\"b\",\"pid\":7,\"restarts\":0,\"up\":false}]",
-		"NAME         PID      RESTARTS  UP\n"
-		"a-long-name  4194304  3         true\n"
-		"b            7        0         false\n");
+	assert_table(
+	        "[{\"name\":\"a-long-name\",\"pid\":4194304,\"restarts\":3,\"up\":true},{\"name\":\"b\",\"pid\":7,\"restarts\":0,\"up\":false}]",
+	        "NAME         PID      RESTARTS  UP\n"
+	        "a-long-name  4194304  3         true\n"
+	        "b            7        0         false\n");
 }
 
 static void shows_what_is_missing_as_a_dash(void **state)
 {
 	(void)state;
-	assert_table("[{\"name\":\"\",\"pid\":0,\"restarts\":{}}]",
-		"NAME  PID  RESTARTS  UP\n"
-		"-     -    -         -\n");
+	assert_table("[{\"name\":\"\",\"pid\":0,\"restarts\":{}}]", "NAME  PID  RESTARTS  UP\n"
+	                                                            "-     -    -         -\n");
 }
 
 static void sends_no_commands_to_the_terminal(void **state)
@@ -61,10 +62,12 @@ static void sends_no_commands_to_the_terminal(void **state)
 	(void)state;
 	/* Escape, newline, delete, C1 control sequence introducer, invalid UTF-8; an umlaut may stay. */
 	assert_table("[{\"name\":\"a\\u001b[2Jb\\nc\\u007f\\u009bd\",\"pid\":1}]",
-		"NAME          PID  RESTARTS  UP\n"
-		"a?[2Jb?c???d  1    -         -\n");
-	assert_table("[{\"name\":\"x\xff\xc3\",\"pid\":1}]", "NAME  PID  RESTARTS  UP\nx??   1    -         -\n");
-	assert_table("[{\"name\":\"\xc3\xbcx\",\"pid\":1}]", "NAME  PID  RESTARTS  UP\n\xc3\xbcx   1    -         -\n");
+	        "NAME          PID  RESTARTS  UP\n"
+	        "a?[2Jb?c???d  1    -         -\n");
+	assert_table(
+	        "[{\"name\":\"x\xff\xc3\",\"pid\":1}]", "NAME  PID  RESTARTS  UP\nx??   1    -         -\n");
+	assert_table("[{\"name\":\"\xc3\xbcx\",\"pid\":1}]",
+	        "NAME  PID  RESTARTS  UP\n\xc3\xbcx   1    -         -\n");
 }
 
 static void cuts_a_cell_that_is_too_long(void **state)
@@ -134,13 +137,13 @@ static void reports_that_the_output_fails(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(fits_columns_to_what_they_hold),
-		cmocka_unit_test(shows_what_is_missing_as_a_dash),
-		cmocka_unit_test(sends_no_commands_to_the_terminal),
-		cmocka_unit_test(cuts_a_cell_that_is_too_long),
-		cmocka_unit_test(refuses_what_is_no_list_of_objects),
-		cmocka_unit_test(ends_json_with_one_newline),
-		cmocka_unit_test(reports_that_the_output_fails),
+	        cmocka_unit_test(fits_columns_to_what_they_hold),
+	        cmocka_unit_test(shows_what_is_missing_as_a_dash),
+	        cmocka_unit_test(sends_no_commands_to_the_terminal),
+	        cmocka_unit_test(cuts_a_cell_that_is_too_long),
+	        cmocka_unit_test(refuses_what_is_no_list_of_objects),
+	        cmocka_unit_test(ends_json_with_one_newline),
+	        cmocka_unit_test(reports_that_the_output_fails),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }
