@@ -83,6 +83,6 @@ P(instance,             "CULVERT_INSTANCE",                 STRING,   NULL, 0, 0
 P(libexec_dir,          "CULVERT_LIBEXEC_DIR",              PATH,     NULL, 0, 0, PARAM_W, "folder of the other programs; unset: that of culvertd")
 P(on_term,              "CULVERT_ON_TERM",                  STRING,   "drain", 0, 0, PARAM_W, "drain: end the silos on SIGTERM; leave: keep them for a successor")
 P(seccomp,              "CULVERT_SECCOMP",                  STRING,   "kill", 0, 0, PARAM_B | PARAM_S, "system call filter: kill; for debugging log (allow, and name the call in the audit log) or off")
-P(broker_uid,           "CULVERT_BROKER_UID",               U32,      1337, 0, UINT32_MAX - 1, PARAM_W, "uid of the broker where CAP_SETUID and CAP_KILL are granted; 0: that of the daemon")
+P(broker_uid,           "CULVERT_BROKER_UID",               U32,      1337, 0, UINT32_MAX - 1, PARAM_W, "uid of the broker where CAP_SETUID, CAP_KILL and CAP_DAC_OVERRIDE are granted; 0: that of the daemon")
 P(io_baseline_text,     "CULVERT_IO_BASELINE",              STRING,   NULL, 0, 0, PARAM_B | PARAM_S, "use only what that kernel release has, e.g. 6.1")
 /* clang-format on */

@@ -21,8 +21,8 @@
 /* setns, SO_MARK, IP_TRANSPARENT; CAP_SETPCAP is given up by the warden itself once it has emptied the bounding set for its heirs. */
 #define WARDEN_CAPS (DROP_CAP(CAP_SYS_ADMIN) | DROP_CAP(CAP_NET_ADMIN) | DROP_CAP(CAP_NET_RAW) | DROP_CAP(CAP_SETPCAP))
 
-/* What an own uid of the broker needs: becoming it, and ending it later. */
-#define OWN_UID_CAPS (DROP_CAP(CAP_SETUID) | DROP_CAP(CAP_KILL))
+/* What an own uid of the broker needs: becoming it, ending it later, and reaching its sockets in spite of their mode. */
+#define OWN_UID_CAPS (DROP_CAP(CAP_SETUID) | DROP_CAP(CAP_KILL) | DROP_CAP(CAP_DAC_OVERRIDE))
 
 int child_program_path(const struct settings *settings, const char *program, char *dst)
 {
