@@ -49,7 +49,8 @@ void ask_table_init(struct ask_table *table, size_t max);
 /* Frees the table. Open asks are closed without a call. */
 void ask_table_done(struct ask_table *table);
 
-/* Opens an ask of `type` (one that has an answer; ask->done is set by the caller) and gives it an id. -ENOBUFS at the ceiling, -ENOMEM. */
+/* Opens an ask of `type` (one that has an answer; ask->done is set by the caller) and gives it an id.
+ * -ENOBUFS at the ceiling, -ENOMEM. */
 int ask_start(struct ask_table *table, struct ask *ask, enum ipc_type type, uint64_t deadline_ms);
 
 /* Closes an ask without a call; a later answer is ignored. Harmless when it is not open. */

@@ -25,7 +25,7 @@ struct packet {
 };
 
 void chan_init(struct chan *chan, int fd, enum ipc_role self, enum ipc_role peer, bool expects_setup,
-	struct chan_scratch *scratch)
+        struct chan_scratch *scratch)
 {
 	*chan = (struct chan){.fd = fd, .scratch = scratch};
 	guard_init(&chan->guard, self, peer, expects_setup);
@@ -74,7 +74,8 @@ static int send_scratch(struct chan *chan, size_t len, int pass_fd, struct err *
 	if (rc == 0)
 		rc = guard_check_send(&chan->guard, &peek, pass_fd >= 0, err);
 	if (rc == 0 && (peek.type == IPC_HELLO) == chan->hello_sent)
-		rc = err_set(err, ERR_BAD_PHASE, "%s: a channel begins with one Hello", ipc_type_str((enum ipc_type)peek.type));
+		rc = err_set(err, ERR_BAD_PHASE, "%s: a channel begins with one Hello",
+		        ipc_type_str((enum ipc_type)peek.type));
 	if (rc < 0) {
 		fd_close(&pass_fd);
 		return rc;
@@ -110,7 +111,8 @@ int chan_send_pages(struct chan *chan, const struct ipc_record *whole, size_t *r
 	while (!pager.done) {
 		size_t before = pager.next;
 		size_t len;
-		int rc = ipc_encode_page(whole, &pager, chan->scratch->bytes, sizeof(chan->scratch->bytes), &len, err);
+		int rc = ipc_encode_page(
+		        whole, &pager, chan->scratch->bytes, sizeof(chan->scratch->bytes), &len, err);
 		if (rc < 0 && pager.next != before) {
 			skipped++;
 			continue;
@@ -158,7 +160,8 @@ static int receive(struct chan *chan, size_t *ret_len, int *ret_fd, struct err *
 	if (rc == -EAGAIN)
 		return rc;
 	if (rc == -EMSGSIZE)
-		return err_set(err, ERR_TOO_LARGE, "record of the %s is above %zu bytes", peer, sizeof(chan->scratch->bytes));
+		return err_set(err, ERR_TOO_LARGE, "record of the %s is above %zu bytes", peer,
+		        sizeof(chan->scratch->bytes));
 	if (rc == -EPROTO)
 		return err_set(err, ERR_BAD_FD, "record of the %s came with more than one descriptor", peer);
 	if (rc == -ECONNRESET || (rc == 0 && *ret_len == 0)) {
@@ -173,7 +176,8 @@ static int decode(struct chan *chan, size_t len, struct chan_msg *ret_msg, struc
 {
 	struct arena *arena = arena_new(IPC_ARENA_MAX);
 	if (!arena)
-		return err_set(err, -ENOMEM, "no memory for a record of the %s", ipc_role_str(chan->guard.peer));
+		return err_set(
+		        err, -ENOMEM, "no memory for a record of the %s", ipc_role_str(chan->guard.peer));
 	int rc = ipc_decode(chan->scratch->bytes, len, arena, &ret_msg->rec, err);
 	if (rc == 0 && ret_msg->rec.type == IPC_HELLO) {
 		rc = guard_greeted(&chan->guard, &ret_msg->rec.hello, &chan->proto, err);
@@ -221,7 +225,8 @@ int chan_recv(struct chan *chan, struct chan_msg *ret_msg, struct err *err)
 		*ret_msg = msg;
 		return 0;
 	}
-	return err_set(err, ERR_TOO_MANY, "the %s sends nothing but unknown records", ipc_role_str(chan->guard.peer));
+	return err_set(err, ERR_TOO_MANY, "the %s sends nothing but unknown records",
+	        ipc_role_str(chan->guard.peer));
 }
 
 void chan_msg_done(struct chan_msg *msg)

@@ -32,15 +32,15 @@ struct chan_scratch {
 
 /* The channel. phase and peer of guard may be read, the rest is private. */
 struct chan {
-	int fd;                        /* owned; -1 after chan_done */
+	int fd; /* owned; -1 after chan_done */
 	struct guard guard;
-	struct chan_scratch *scratch;  /* borrowed */
-	struct list queue;             /* packets waiting, oldest first */
+	struct chan_scratch *scratch; /* borrowed */
+	struct list queue;            /* packets waiting, oldest first */
 	size_t queue_cnt;
 	size_t queue_bytes;
-	uint32_t proto;                /* agreed protocol version, 0 before Hello */
-	bool hello_sent;               /* ours is out or queued: nothing goes before it, no second one after */
-	uint64_t features;             /* the peer's features, 0 before Hello */
+	uint32_t proto;    /* agreed protocol version, 0 before Hello */
+	bool hello_sent;   /* ours is out or queued: nothing goes before it, no second one after */
+	uint64_t features; /* the peer's features, 0 before Hello */
 };
 
 /* A received record; release with chan_msg_done. */
@@ -55,7 +55,7 @@ struct chan_msg {
  * expects_setup: see guard_init. scratch is borrowed for the channel's life.
  */
 void chan_init(struct chan *chan, int fd, enum ipc_role self, enum ipc_role peer, bool expects_setup,
-	struct chan_scratch *scratch);
+        struct chan_scratch *scratch);
 
 /* Closes the socket and everything queued. Harmless on a done channel. */
 void chan_done(struct chan *chan);
@@ -68,10 +68,12 @@ void chan_done(struct chan *chan);
  */
 int chan_send(struct chan *chan, const struct ipc_record *rec, int pass_fd, struct err *err);
 
-/* Sends every page of a paged answer (see ipc_encode_page). Items too large for a page are left out: their number goes to *ret_skipped (may be NULL). Errors as chan_send. */
+/* Sends every page of a paged answer (see ipc_encode_page). Items too large for a page are left out: their
+ * number goes to *ret_skipped (may be NULL). Errors as chan_send. */
 int chan_send_pages(struct chan *chan, const struct ipc_record *whole, size_t *ret_skipped, struct err *err);
 
-/* Sends our Hello: release, protocol range and features are filled in here, role from the channel. Must be the first record sent. */
+/* Sends our Hello: release, protocol range and features are filled in here, role from the channel. Must be
+ * the first record sent. */
 int chan_send_hello(struct chan *chan, const struct ipc_hello *hello, int pass_fd, struct err *err);
 
 /* Whether records wait: the owner then polls for writability and calls chan_flush. */

@@ -8,7 +8,8 @@
 #include <errno.h>
 #include <string.h>
 
-/* Most policies of one workload: far above any mesh that was seen, 4 MB of arena end it earlier for large ones. */
+/* Most policies of one workload: far above any mesh that was seen, 4 MB of arena end it earlier for large
+ * ones. */
 #define POLICY_MAX 8192
 
 /* The items of one page. */
@@ -33,8 +34,10 @@ static struct page look(const struct ipc_record *rec)
 	const struct ipc_answer_view *v = &rec->answer_view;
 	const struct ipc_answer_policies *p = &rec->answer_policies;
 	if (rec->type == IPC_ANSWER_VIEW)
-		return (struct page){v->generation, v->page, v->last, v->endpoint_cnt, sizeof(*v->endpoints), IPC_VIEW_ENDPOINT_MAX};
-	return (struct page){p->generation, p->page, p->last, p->policy_cnt, sizeof(*p->policies), POLICY_MAX};
+		return (struct page){v->generation, v->page, v->last, v->endpoint_cnt, sizeof(*v->endpoints),
+		        IPC_VIEW_ENDPOINT_MAX};
+	return (struct page){
+	        p->generation, p->page, p->last, p->policy_cnt, sizeof(*p->policies), POLICY_MAX};
 }
 
 void gather_done(struct gather *gather)
@@ -45,10 +48,12 @@ void gather_done(struct gather *gather)
 
 static int no_memory(struct err *err)
 {
-	return err_set(err, ERR_TOO_LARGE, "answer is above %u bytes, or memory is out", (unsigned)GATHER_MAX);
+	return err_set(
+	        err, ERR_TOO_LARGE, "answer is above %u bytes, or memory is out", (unsigned)GATHER_MAX);
 }
 
-static int begin(struct gather *gather, const struct ipc_record *rec, const struct page *page, struct err *err)
+static int begin(
+        struct gather *gather, const struct ipc_record *rec, const struct page *page, struct err *err)
 {
 	gather_done(gather);
 	gather->arena = arena_new(GATHER_MAX);
@@ -61,14 +66,19 @@ static int begin(struct gather *gather, const struct ipc_record *rec, const stru
 		return 0;
 	gather->whole.answer_view.workload = NULL;
 	gather->whole.answer_view.service = NULL;
-	return ipc_copy_key(gather->arena, &rec->answer_view.key, &gather->whole.answer_view.key) < 0 ? no_memory(err) : 0;
+	return ipc_copy_key(gather->arena, &rec->answer_view.key, &gather->whole.answer_view.key) < 0
+	               ? no_memory(err)
+	               : 0;
 }
 
 /* Whether the page goes on where the last one ended. */
-static int check_next(const struct gather *gather, const struct ipc_record *rec, const struct page *page, struct err *err)
+static int check_next(
+        const struct gather *gather, const struct ipc_record *rec, const struct page *page, struct err *err)
 {
-	if (rec->type != gather->type || page->generation != gather->generation || page->number != gather->next_page)
-		return err_set(err, ERR_PROTOCOL, "%s: page %u is out of order", ipc_type_str(rec->type), page->number);
+	if (rec->type != gather->type || page->generation != gather->generation ||
+	        page->number != gather->next_page)
+		return err_set(err, ERR_PROTOCOL, "%s: page %u is out of order", ipc_type_str(rec->type),
+		        page->number);
 	if (page->number >= GATHER_PAGE_MAX || page->cnt > page->max - gather->item_cnt)
 		return err_set(err, ERR_TOO_MANY, "%s: too long", ipc_type_str(rec->type));
 	if (rec->type != IPC_ANSWER_VIEW)
@@ -78,7 +88,8 @@ static int check_next(const struct gather *gather, const struct ipc_record *rec,
 	if (!ipc_key_eq(&view->key, &whole->key) || view->known != whole->known)
 		return err_set(err, ERR_PROTOCOL, "AnswerView: page %u is of another view", page->number);
 	if ((view->workload && whole->workload) || (view->service && whole->service))
-		return err_set(err, ERR_PROTOCOL, "AnswerView: page %u repeats workload or service", page->number);
+		return err_set(
+		        err, ERR_PROTOCOL, "AnswerView: page %u repeats workload or service", page->number);
 	return 0;
 }
 
@@ -110,8 +121,8 @@ static int take(struct gather *gather, const struct ipc_record *rec, const struc
 }
 
 /* Joins the parts, which hang newest first, and hands everything over. */
-static int finish(struct gather *gather, const struct page *page, struct arena **ret_arena, struct ipc_record *ret_whole,
-	struct err *err)
+static int finish(struct gather *gather, const struct page *page, struct arena **ret_arena,
+        struct ipc_record *ret_whole, struct err *err)
 {
 	size_t at = gather->item_cnt;
 	char *items = arena_alloc(gather->arena, at * page->size);
@@ -140,8 +151,8 @@ static int finish(struct gather *gather, const struct page *page, struct arena *
 	return 0;
 }
 
-int gather_add(struct gather *gather, struct arena *arena, const struct ipc_record *rec, struct arena **ret_arena,
-	struct ipc_record *ret_whole, struct err *err)
+int gather_add(struct gather *gather, struct arena *arena, const struct ipc_record *rec,
+        struct arena **ret_arena, struct ipc_record *ret_whole, struct err *err)
 {
 	if (rec->type != IPC_ANSWER_VIEW && rec->type != IPC_ANSWER_POLICIES)
 		return err_set(err, ERR_PROTOCOL, "%s: has no pages", ipc_type_str(rec->type));

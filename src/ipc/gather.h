@@ -41,8 +41,8 @@ struct gather {
  * out of order, other key, second workload or service), ERR_TOO_MANY or
  * ERR_TOO_LARGE: what was gathered is dropped.
  */
-int gather_add(struct gather *gather, struct arena *arena, const struct ipc_record *rec, struct arena **ret_arena,
-	struct ipc_record *ret_whole, struct err *err);
+int gather_add(struct gather *gather, struct arena *arena, const struct ipc_record *rec,
+        struct arena **ret_arena, struct ipc_record *ret_whole, struct err *err);
 
 /* Drops what was gathered. Harmless on a zeroed one. */
 void gather_done(struct gather *gather);

@@ -19,7 +19,8 @@
 #define OPEN BIT(GUARD_OPEN)
 #define CLOSING BIT(GUARD_CLOSING)
 
-/* Sizes: a record that names a workload, a bare one, one with a key. All leave room for fields of later releases. */
+/* Sizes: a record that names a workload, a bare one, one with a key. All leave room for fields of later
+ * releases. */
 #define SIZE_BARE 256
 #define SIZE_KEY 2048
 #define SIZE_NAMES 4096
@@ -29,14 +30,14 @@ enum fd_rule { FD_NONE, FD_MUST, FD_MAY };
 enum id_rule { ID_ZERO, ID_MUST, ID_ANY };
 
 struct permit {
-	uint8_t from;          /* roles that may send it */
-	uint8_t to;            /* roles that may receive it */
-	uint8_t phases;        /* of the receiver */
+	uint8_t from;   /* roles that may send it */
+	uint8_t to;     /* roles that may receive it */
+	uint8_t phases; /* of the receiver */
 	enum fd_rule fd;
-	enum id_rule id;       /* asks and their answers have one, pushes don't */
+	enum id_rule id; /* asks and their answers have one, pushes don't */
 	uint32_t size_max;
-	bool once;             /* at most one per channel */
-	enum ipc_type answer;  /* for asks */
+	bool once;            /* at most one per channel */
+	enum ipc_type answer; /* for asks */
 };
 
 /* clang-format off */
@@ -85,19 +86,23 @@ static const char *type_str(const struct ipc_peek *peek)
 
 void guard_init(struct guard *guard, enum ipc_role self, enum ipc_role peer, bool expects_setup)
 {
-	*guard = (struct guard){.self = self, .peer = peer, .phase = GUARD_GREETING, .expects_setup = expects_setup};
+	*guard = (struct guard){
+	        .self = self, .peer = peer, .phase = GUARD_GREETING, .expects_setup = expects_setup};
 }
 
-/* The rules that hold for sender and receiver alike. A Hello may bring a descriptor only from a silo to a warden. */
-static int check_row(const struct permit *row, const struct ipc_peek *peek, bool has_fd, enum ipc_role from, enum ipc_role to,
-	struct err *err)
+/* The rules that hold for sender and receiver alike. A Hello may bring a descriptor only from a silo to a
+ * warden. */
+static int check_row(const struct permit *row, const struct ipc_peek *peek, bool has_fd, enum ipc_role from,
+        enum ipc_role to, struct err *err)
 {
 	const char *name = type_str(peek);
 	bool any_peer = peek->type == IPC_HELLO && (from == IPC_ROLE_NONE || to == IPC_ROLE_NONE);
 	if (!any_peer && (!(row->from & BIT(from)) || !(row->to & BIT(to))))
-		return err_set(err, ERR_BAD_SENDER, "%s: not permitted from %s to %s", name, ipc_role_str(from), ipc_role_str(to));
+		return err_set(err, ERR_BAD_SENDER, "%s: not permitted from %s to %s", name,
+		        ipc_role_str(from), ipc_role_str(to));
 	if (peek->len > row->size_max)
-		return err_set(err, ERR_TOO_LARGE, "%s: %zu bytes, at most %u are allowed", name, peek->len, row->size_max);
+		return err_set(err, ERR_TOO_LARGE, "%s: %zu bytes, at most %u are allowed", name, peek->len,
+		        row->size_max);
 	if (row->id != ID_ANY && (peek->id != 0) != (row->id == ID_MUST))
 		return err_set(err, ERR_PROTOCOL, "%s: id %u is not permitted", name, peek->id);
 	bool may = row->fd == FD_MAY && from == IPC_ROLE_SILO && to == IPC_ROLE_WARDEN;
@@ -150,23 +155,26 @@ int guard_check_send(const struct guard *guard, const struct ipc_peek *peek, boo
 static bool may_talk(enum ipc_role a, enum ipc_role b)
 {
 	static const uint8_t peers[] = {
-		[IPC_ROLE_NONE] = 0,
-		[IPC_ROLE_WARDEN] = B | S,
-		[IPC_ROLE_BROKER] = W | S,
-		[IPC_ROLE_SILO] = W | B | C,
-		[IPC_ROLE_CTL] = S,
+	        [IPC_ROLE_NONE] = 0,
+	        [IPC_ROLE_WARDEN] = B | S,
+	        [IPC_ROLE_BROKER] = W | S,
+	        [IPC_ROLE_SILO] = W | B | C,
+	        [IPC_ROLE_CTL] = S,
 	};
 	return peers[a] & BIT(b);
 }
 
 int guard_greeted(struct guard *guard, const struct ipc_hello *hello, uint32_t *ret_proto, struct err *err)
 {
-	bool expected = guard->peer == IPC_ROLE_NONE ? may_talk(guard->self, hello->role) : guard->peer == hello->role;
+	bool expected = guard->peer == IPC_ROLE_NONE ? may_talk(guard->self, hello->role)
+	                                             : guard->peer == hello->role;
 	if (!expected)
-		return err_set(err, ERR_BAD_SENDER, "Hello: a %s is not expected here", ipc_role_str(hello->role));
+		return err_set(
+		        err, ERR_BAD_SENDER, "Hello: a %s is not expected here", ipc_role_str(hello->role));
 	if (hello->proto_max < IPC_PROTO_MIN || hello->proto_min > IPC_PROTO_MAX)
-		return err_set(err, ERR_BAD_VERSION, "Hello: release %s speaks protocol %u to %u, this one %u to %u", hello->release,
-			hello->proto_min, hello->proto_max, (unsigned)IPC_PROTO_MIN, (unsigned)IPC_PROTO_MAX);
+		return err_set(err, ERR_BAD_VERSION,
+		        "Hello: release %s speaks protocol %u to %u, this one %u to %u", hello->release,
+		        hello->proto_min, hello->proto_max, (unsigned)IPC_PROTO_MIN, (unsigned)IPC_PROTO_MAX);
 	guard->peer = hello->role;
 	*ret_proto = hello->proto_max < IPC_PROTO_MAX ? hello->proto_max : IPC_PROTO_MAX;
 	return 0;

@@ -17,9 +17,10 @@
 /* Phase of a channel, seen from the receiver. */
 enum guard_phase {
 	GUARD_GREETING = 0, /* only Hello may come */
-	GUARD_SETUP = 1,    /* only Heritage (silo's birth channel), or LogPipe (broker's side of a silo channel) may come */
-	GUARD_OPEN = 2,     /* normal traffic */
-	GUARD_CLOSING = 3,  /* Drain has been received or sent: no new asks, only reports and answers */
+	GUARD_SETUP = 1, /* only Heritage (silo's birth channel), or LogPipe (broker's side of a silo channel)
+	                    may come */
+	GUARD_OPEN = 2,  /* normal traffic */
+	GUARD_CLOSING = 3, /* Drain has been received or sent: no new asks, only reports and answers */
 };
 
 /* Permit state of one channel. Embedded in struct chan. */
@@ -46,7 +47,8 @@ void guard_init(struct guard *guard, enum ipc_role self, enum ipc_role peer, boo
  */
 int guard_check(struct guard *guard, const struct ipc_peek *peek, bool has_fd, struct err *err);
 
-/* Judges a record that we are about to send (role, descriptor, id, size). Errors as above: our own mistake. */
+/* Judges a record that we are about to send (role, descriptor, id, size). Errors as above: our own mistake.
+ */
 int guard_check_send(const struct guard *guard, const struct ipc_peek *peek, bool has_fd, struct err *err);
 
 /*

@@ -45,8 +45,8 @@ size_t codec_elem_size(const struct codec_field *f)
 
 bool codec_is_varint(enum codec_kind kind)
 {
-	return kind == CODEC_BOOL || kind == CODEC_U16 || kind == CODEC_U32 || kind == CODEC_I32 || kind == CODEC_U64 ||
-		kind == CODEC_ENUM;
+	return kind == CODEC_BOOL || kind == CODEC_U16 || kind == CODEC_U32 || kind == CODEC_I32 ||
+	       kind == CODEC_U64 || kind == CODEC_ENUM;
 }
 
 void codec_blank(const struct codec_msg *msg, void *obj)
@@ -88,7 +88,7 @@ int codec_report(const struct codec_trail *trail, const char *name, int rc, stru
 	for (size_t i = trail->cnt; i-- > 0 && at < sizeof(path);) {
 		const struct codec_step *s = &trail->step[i];
 		int n = s->index < 0 ? snprintf(path + at, sizeof(path) - at, ".%s", s->name)
-				     : snprintf(path + at, sizeof(path) - at, ".%s[%ld]", s->name, s->index);
+		                     : snprintf(path + at, sizeof(path) - at, ".%s[%ld]", s->name, s->index);
 		at += (size_t)n;
 	}
 	return err_set(err, rc, "%s: %s", path, trail->why);

@@ -44,8 +44,8 @@ struct codec_msg;
 
 /* One field. */
 struct codec_field {
-	const char *name;            /* as in the .proto file, for error texts */
-	uint32_t tag;                /* field number */
+	const char *name; /* as in the .proto file, for error texts */
+	uint32_t tag;     /* field number */
 	enum codec_kind kind;
 	bool is_list;                /* the member is a pointer to an array, its size_t count at aux */
 	uint16_t off;                /* of the member in the struct */
@@ -69,18 +69,20 @@ struct codec_msg {
 };
 
 /*
- * Bytes of the encoded message. ERR_TOO_LARGE, ERR_TOO_MANY, ERR_BAD_UTF8, ERR_PROTOCOL when a field can't be encoded;
- * `name` begins the path to it in err's text.
+ * Bytes of the encoded message. ERR_TOO_LARGE, ERR_TOO_MANY, ERR_BAD_UTF8, ERR_PROTOCOL when a field can't be
+ * encoded; `name` begins the path to it in err's text.
  */
-int codec_size(const struct codec_msg *msg, const void *obj, const char *name, size_t *ret_len, struct err *err);
+int codec_size(
+        const struct codec_msg *msg, const void *obj, const char *name, size_t *ret_len, struct err *err);
 
 /* Encodes into dst; as codec_size, and -EMSGSIZE when cap is too small. */
-int codec_encode(const struct codec_msg *msg, const void *obj, const char *name, uint8_t *dst, size_t cap, size_t *ret_len,
-	struct err *err);
+int codec_encode(const struct codec_msg *msg, const void *obj, const char *name, uint8_t *dst, size_t cap,
+        size_t *ret_len, struct err *err);
 
-/* Decodes into *ret_obj (untouched on failure), what hangs from it into arena. ERR_PROTOCOL, ERR_TOO_LARGE, ERR_TOO_MANY, ERR_BAD_UTF8, -ENOMEM. */
-int codec_decode(const struct codec_msg *msg, const uint8_t *bytes, size_t len, const char *name, struct arena *arena,
-	void *ret_obj, struct err *err);
+/* Decodes into *ret_obj (untouched on failure), what hangs from it into arena. ERR_PROTOCOL, ERR_TOO_LARGE,
+ * ERR_TOO_MANY, ERR_BAD_UTF8, -ENOMEM. */
+int codec_decode(const struct codec_msg *msg, const uint8_t *bytes, size_t len, const char *name,
+        struct arena *arena, void *ret_obj, struct err *err);
 
 /* Copies cnt structs and everything that hangs from them. -ENOMEM. */
 int codec_copy(const struct codec_msg *msg, const void *src, size_t cnt, struct arena *arena, void *dst);
@@ -95,10 +97,12 @@ struct codec_item {
 	size_t len;
 };
 
-/* Steps through the fields of bytes from *at (start with 0). 1 = *ret_item is set, 0 = end, ERR_PROTOCOL = malformed. */
+/* Steps through the fields of bytes from *at (start with 0). 1 = *ret_item is set, 0 = end, ERR_PROTOCOL =
+ * malformed. */
 int codec_next(const uint8_t *bytes, size_t len, size_t *at, struct codec_item *ret_item);
 
-/* Writes tag and length of a length-delimited field of len bytes to dst, which has CODEC_HEAD_MAX bytes. Returns how many. */
+/* Writes tag and length of a length-delimited field of len bytes to dst, which has CODEC_HEAD_MAX bytes.
+ * Returns how many. */
 size_t codec_head(uint32_t tag, size_t len, uint8_t *dst);
 
 /* Writes a varint field to dst, which has CODEC_HEAD_MAX bytes. Returns how many. */

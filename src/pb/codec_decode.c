@@ -37,7 +37,8 @@ static size_t find_field(const struct codec_msg *msg, uint32_t tag)
 }
 
 /* Entries that one occurrence of a list field adds. Numbers come packed or singly (both must be read). */
-static int count_entries(struct get *get, const struct codec_field *f, const struct codec_item *item, size_t *ret_cnt)
+static int count_entries(
+        struct get *get, const struct codec_field *f, const struct codec_item *item, size_t *ret_cnt)
 {
 	size_t cnt = 1;
 	if (codec_is_varint(f->kind) && item->is_bytes) {
@@ -52,7 +53,8 @@ static int count_entries(struct get *get, const struct codec_field *f, const str
 }
 
 /* First reading: wire types, doubles, numbers of list entries. */
-static int survey(struct get *get, const struct codec_msg *msg, const uint8_t *bytes, size_t len, size_t cnt[])
+static int survey(
+        struct get *get, const struct codec_msg *msg, const uint8_t *bytes, size_t len, size_t cnt[])
 {
 	size_t at = 0;
 	struct codec_item item;
@@ -100,7 +102,8 @@ static int make_lists(struct get *get, const struct codec_msg *msg, const size_t
 static int get_string(struct get *get, const struct codec_field *f, const struct codec_item *item, void *dst)
 {
 	if (item->len > f->max)
-		return codec_fail(get->trail, ERR_TOO_LARGE, "%zu bytes, at most %u are allowed", item->len, f->max);
+		return codec_fail(
+		        get->trail, ERR_TOO_LARGE, "%zu bytes, at most %u are allowed", item->len, f->max);
 	if (memchr(item->p, 0, item->len))
 		return codec_fail(get->trail, ERR_PROTOCOL, "holds a zero byte");
 	if (!utf8_valid(item->p, item->len))
@@ -115,7 +118,8 @@ static int get_string(struct get *get, const struct codec_field *f, const struct
 static int get_bytes(struct get *get, const struct codec_field *f, const struct codec_item *item, void *obj)
 {
 	if (item->len > f->max)
-		return codec_fail(get->trail, ERR_TOO_LARGE, "%zu bytes, at most %u are allowed", item->len, f->max);
+		return codec_fail(
+		        get->trail, ERR_TOO_LARGE, "%zu bytes, at most %u are allowed", item->len, f->max);
 	if (item->len == 0)
 		return 0;
 	void *p = arena_memdup(get->arena, item->p, item->len);
@@ -168,7 +172,8 @@ static uint64_t value_max(const struct codec_field *f)
 static int get_value(struct get *get, const struct codec_field *f, uint64_t value, void *dst)
 {
 	if (value > value_max(f) || (f->kind == CODEC_ENUM && value < f->min))
-		return codec_fail(get->trail, ERR_PROTOCOL, "value %llu is not allowed", (unsigned long long)value);
+		return codec_fail(
+		        get->trail, ERR_PROTOCOL, "value %llu is not allowed", (unsigned long long)value);
 	uint32_t u32 = (uint32_t)value;
 	uint16_t u16 = (uint16_t)value;
 	bool flag = value != 0;
@@ -188,7 +193,8 @@ static int get_value(struct get *get, const struct codec_field *f, uint64_t valu
 	return 0;
 }
 
-static int get_packed(struct get *get, const struct codec_field *f, const struct codec_item *item, char *items, size_t *cnt)
+static int get_packed(
+        struct get *get, const struct codec_field *f, const struct codec_item *item, char *items, size_t *cnt)
 {
 	pb_istream_t in = pb_istream_from_buffer(item->p, item->len);
 	while (in.bytes_left) {
@@ -212,7 +218,8 @@ static int get_ref(struct get *get, const struct codec_field *f, const struct co
 	return get_msg(get, f->sub, item->p, item->len, target);
 }
 
-static int get_singular(struct get *get, const struct codec_field *f, const struct codec_item *item, void *obj)
+static int get_singular(
+        struct get *get, const struct codec_field *f, const struct codec_item *item, void *obj)
 {
 	void *dst = (char *)obj + f->off;
 	switch (f->kind) {
@@ -274,14 +281,14 @@ static int get_msg(struct get *get, const struct codec_msg *msg, const uint8_t *
 			continue;
 		const struct codec_field *f = &msg->fields[i];
 		rc = f->is_list ? get_entry(get, f, &item, obj)
-				: codec_at(get->trail, f->name, -1, get_singular(get, f, &item, obj));
+		                : codec_at(get->trail, f->name, -1, get_singular(get, f, &item, obj));
 	}
 	const char *wrong = rc == 0 && msg->check ? msg->check(obj) : NULL;
 	return wrong ? codec_fail(get->trail, ERR_PROTOCOL, "%s", wrong) : rc;
 }
 
-int codec_decode(const struct codec_msg *msg, const uint8_t *bytes, size_t len, const char *name, struct arena *arena,
-	void *ret_obj, struct err *err)
+int codec_decode(const struct codec_msg *msg, const uint8_t *bytes, size_t len, const char *name,
+        struct arena *arena, void *ret_obj, struct err *err)
 {
 	struct codec_trail trail = {.cnt = 0};
 	struct get get = {.arena = arena, .trail = &trail};

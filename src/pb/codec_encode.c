@@ -42,7 +42,8 @@ static int put_string(struct put *put, const struct codec_field *f, const char *
 {
 	size_t len = s ? strlen(s) : 0;
 	if (len > f->max)
-		return codec_fail(put->trail, ERR_TOO_LARGE, "%zu bytes, at most %u are allowed", len, f->max);
+		return codec_fail(
+		        put->trail, ERR_TOO_LARGE, "%zu bytes, at most %u are allowed", len, f->max);
 	if (put->checks_text && !utf8_valid(s, len))
 		return codec_fail(put->trail, ERR_BAD_UTF8, "not valid UTF-8");
 	return len || f->is_list ? put_bytes(put, f->tag, s, len) : 0;
@@ -51,7 +52,8 @@ static int put_string(struct put *put, const struct codec_field *f, const char *
 static int put_msg_field(struct put *put, const struct codec_field *f, const void *obj)
 {
 	pb_ostream_t sizing = PB_OSTREAM_SIZING;
-	struct put sub = {.out = &sizing, .trail = put->trail, .checks_text = put->checks_text && measures(put)};
+	struct put sub = {
+	        .out = &sizing, .trail = put->trail, .checks_text = put->checks_text && measures(put)};
 	int rc = put_msg(&sub, f->sub, obj);
 	if (rc < 0)
 		return rc;
@@ -130,7 +132,8 @@ static int put_singular(struct put *put, const struct codec_field *f, const void
 	case CODEC_BYTES: {
 		size_t len = codec_get_cnt(obj, f->aux);
 		if (len > f->max)
-			return codec_fail(put->trail, ERR_TOO_LARGE, "%zu bytes, at most %u are allowed", len, f->max);
+			return codec_fail(
+			        put->trail, ERR_TOO_LARGE, "%zu bytes, at most %u are allowed", len, f->max);
 		return len ? put_bytes(put, f->tag, codec_get_ptr(obj, f->off), len) : 0;
 	}
 	case CODEC_IP:
@@ -148,7 +151,8 @@ static int put_singular(struct put *put, const struct codec_field *f, const void
 		rc = get_value(put, f, p, &value);
 		if (rc < 0 || value == 0)
 			return rc;
-		return full(put, pb_encode_tag(put->out, PB_WT_VARINT, f->tag) && pb_encode_varint(put->out, value));
+		return full(put,
+		        pb_encode_tag(put->out, PB_WT_VARINT, f->tag) && pb_encode_varint(put->out, value));
 	}
 }
 
@@ -166,7 +170,8 @@ static int put_packed(struct put *put, const struct codec_field *f, const char *
 	}
 	if (measures(put))
 		return put_bytes(put, f->tag, NULL, sizing.bytes_written);
-	bool ok = pb_encode_tag(put->out, PB_WT_STRING, f->tag) && pb_encode_varint(put->out, sizing.bytes_written);
+	bool ok = pb_encode_tag(put->out, PB_WT_STRING, f->tag) &&
+	          pb_encode_varint(put->out, sizing.bytes_written);
 	for (size_t i = 0; ok && i < cnt; i++)
 		ok = get_value(put, f, items + i * size, &value) == 0 && pb_encode_varint(put->out, value);
 	return codec_at(put->trail, f->name, -1, full(put, ok));
@@ -207,14 +212,15 @@ static int put_msg(struct put *put, const struct codec_msg *msg, const void *obj
 	for (size_t i = 0; i < msg->field_cnt; i++) {
 		const struct codec_field *f = &msg->fields[i];
 		int rc = f->is_list ? put_list(put, f, obj)
-				    : codec_at(put->trail, f->name, -1, put_singular(put, f, obj));
+		                    : codec_at(put->trail, f->name, -1, put_singular(put, f, obj));
 		if (rc < 0)
 			return rc;
 	}
 	return 0;
 }
 
-int codec_size(const struct codec_msg *msg, const void *obj, const char *name, size_t *ret_len, struct err *err)
+int codec_size(
+        const struct codec_msg *msg, const void *obj, const char *name, size_t *ret_len, struct err *err)
 {
 	struct codec_trail trail = {.cnt = 0};
 	pb_ostream_t out = PB_OSTREAM_SIZING;
@@ -226,8 +232,8 @@ int codec_size(const struct codec_msg *msg, const void *obj, const char *name, s
 	return 0;
 }
 
-int codec_encode(const struct codec_msg *msg, const void *obj, const char *name, uint8_t *dst, size_t cap, size_t *ret_len,
-	struct err *err)
+int codec_encode(const struct codec_msg *msg, const void *obj, const char *name, uint8_t *dst, size_t cap,
+        size_t *ret_len, struct err *err)
 {
 	struct codec_trail trail = {.cnt = 0};
 	pb_ostream_t out = pb_ostream_from_buffer(dst, cap);

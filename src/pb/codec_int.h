@@ -34,7 +34,8 @@ bool codec_is_varint(enum codec_kind kind);
 void codec_blank(const struct codec_msg *msg, void *obj);
 
 /* Notes why; returns code. */
-int codec_fail(struct codec_trail *trail, int code, const char *fmt, ...) __attribute__((format(printf, 3, 4)));
+int codec_fail(struct codec_trail *trail, int code, const char *fmt, ...)
+        __attribute__((format(printf, 3, 4)));
 
 /* Notes that rc < 0 happened in field `name` (index -1: no list); returns rc. */
 int codec_at(struct codec_trail *trail, const char *name, long index, int rc);

@@ -10,6 +10,7 @@
 
 #include "pb/codec.h"
 
+/* clang-format off */
 #define CODEC_MEMBER(M, f) (((M *)0)->f)
 /* Elements of a generated array. */
 #define CODEC_CNT(M, f) (uint32_t)(sizeof(CODEC_MEMBER(M, f)) / sizeof(CODEC_MEMBER(M, f)[0]))
@@ -56,5 +57,6 @@
 	static const struct codec_msg tbl = { \
 		.size = sizeof(S), .fields = tbl##_fields, .field_cnt = CODEC_FIELDS_OF(M), .check = chk}
 #define CODEC_TABLE(tbl, S, M) CODEC_TABLE_CHECKED(tbl, S, M, NULL)
+/* clang-format on */
 
 #endif

@@ -14,34 +14,34 @@
 const char *ipc_type_str(enum ipc_type type)
 {
 	static const char *const names[IPC_TYPE_END] = {
-		[IPC_HELLO] = "Hello",
-		[IPC_UNSUPPORTED] = "Unsupported",
-		[IPC_HERITAGE] = "Heritage",
-		[IPC_ATTACH_BROKER] = "AttachBroker",
-		[IPC_DRAIN] = "Drain",
-		[IPC_READY] = "Ready",
-		[IPC_START_FAILED] = "StartFailed",
-		[IPC_DRAINED] = "Drained",
-		[IPC_SILO_ATTACH] = "SiloAttach",
-		[IPC_SILO_STATE] = "SiloState",
-		[IPC_NODE_STATE] = "NodeState",
-		[IPC_MESH_STATE] = "MeshState",
-		[IPC_STOP_REQUEST] = "StopRequest",
-		[IPC_LOG_PIPE] = "LogPipe",
-		[IPC_ASK_WORKLOAD] = "AskWorkload",
-		[IPC_ANSWER_WORKLOAD] = "AnswerWorkload",
-		[IPC_ASK_CERTIFICATE] = "AskCertificate",
-		[IPC_ANSWER_CERTIFICATE] = "AnswerCertificate",
-		[IPC_ASK_ADDRESS] = "AskAddress",
-		[IPC_ASK_HOST] = "AskHost",
-		[IPC_ANSWER_VIEW] = "AnswerView",
-		[IPC_ASK_POLICIES] = "AskPolicies",
-		[IPC_ANSWER_POLICIES] = "AnswerPolicies",
-		[IPC_EVICT] = "Evict",
-		[IPC_FORGET_ALL] = "ForgetAll",
-		[IPC_SET_LOG] = "SetLog",
-		[IPC_ASK_STATE] = "AskState",
-		[IPC_ANSWER_STATE] = "AnswerState",
+	        [IPC_HELLO] = "Hello",
+	        [IPC_UNSUPPORTED] = "Unsupported",
+	        [IPC_HERITAGE] = "Heritage",
+	        [IPC_ATTACH_BROKER] = "AttachBroker",
+	        [IPC_DRAIN] = "Drain",
+	        [IPC_READY] = "Ready",
+	        [IPC_START_FAILED] = "StartFailed",
+	        [IPC_DRAINED] = "Drained",
+	        [IPC_SILO_ATTACH] = "SiloAttach",
+	        [IPC_SILO_STATE] = "SiloState",
+	        [IPC_NODE_STATE] = "NodeState",
+	        [IPC_MESH_STATE] = "MeshState",
+	        [IPC_STOP_REQUEST] = "StopRequest",
+	        [IPC_LOG_PIPE] = "LogPipe",
+	        [IPC_ASK_WORKLOAD] = "AskWorkload",
+	        [IPC_ANSWER_WORKLOAD] = "AnswerWorkload",
+	        [IPC_ASK_CERTIFICATE] = "AskCertificate",
+	        [IPC_ANSWER_CERTIFICATE] = "AnswerCertificate",
+	        [IPC_ASK_ADDRESS] = "AskAddress",
+	        [IPC_ASK_HOST] = "AskHost",
+	        [IPC_ANSWER_VIEW] = "AnswerView",
+	        [IPC_ASK_POLICIES] = "AskPolicies",
+	        [IPC_ANSWER_POLICIES] = "AnswerPolicies",
+	        [IPC_EVICT] = "Evict",
+	        [IPC_FORGET_ALL] = "ForgetAll",
+	        [IPC_SET_LOG] = "SetLog",
+	        [IPC_ASK_STATE] = "AskState",
+	        [IPC_ANSWER_STATE] = "AnswerState",
 	};
 	unsigned i = type;
 	return i < IPC_TYPE_END && names[i] ? names[i] : "unknown";
@@ -65,7 +65,8 @@ const char *ipc_role_str(enum ipc_role role)
 }
 
 /* The frame: id and the one body. */
-static int read_frame(const uint8_t *bytes, size_t len, uint32_t *ret_id, struct codec_item *ret_body, struct err *err)
+static int read_frame(
+        const uint8_t *bytes, size_t len, uint32_t *ret_id, struct codec_item *ret_body, struct err *err)
 {
 	size_t at = 0;
 	struct codec_item item, body = {0};
@@ -80,10 +81,12 @@ static int read_frame(const uint8_t *bytes, size_t len, uint32_t *ret_id, struct
 			has_id = true;
 		} else if (item.is_bytes) {
 			if (body.tag)
-				return err_set(err, ERR_PROTOCOL, "Record: two bodies, %u and %u", body.tag, item.tag);
+				return err_set(err, ERR_PROTOCOL, "Record: two bodies, %u and %u", body.tag,
+				        item.tag);
 			body = item;
 		} else if (ipc_table_body(item.tag)) {
-			return err_set(err, ERR_PROTOCOL, "%s: wrong wire type", ipc_type_str((enum ipc_type)item.tag));
+			return err_set(err, ERR_PROTOCOL, "%s: wrong wire type",
+			        ipc_type_str((enum ipc_type)item.tag));
 		}
 	}
 	if (rc < 0)
@@ -96,7 +99,8 @@ static int read_frame(const uint8_t *bytes, size_t len, uint32_t *ret_id, struct
 static int check_len(size_t len, struct err *err)
 {
 	if (len > IPC_RECORD_MAX)
-		return err_set(err, ERR_TOO_LARGE, "Record: %zu bytes, at most %u are allowed", len, (unsigned)IPC_RECORD_MAX);
+		return err_set(err, ERR_TOO_LARGE, "Record: %zu bytes, at most %u are allowed", len,
+		        (unsigned)IPC_RECORD_MAX);
 	return 0;
 }
 
@@ -144,8 +148,8 @@ int ipc_encode(const struct ipc_record *rec, uint8_t *dst, size_t cap, size_t *r
 	size_t head_len = rec->id ? codec_varint(IPC_ID_TAG, rec->id, head) : 0;
 	head_len += codec_head(rec->type, body_len, head + head_len);
 	if (head_len + body_len > IPC_RECORD_MAX)
-		return err_set(err, ERR_TOO_LARGE, "%s: %zu bytes, at most %u are allowed", name, head_len + body_len,
-			(unsigned)IPC_RECORD_MAX);
+		return err_set(err, ERR_TOO_LARGE, "%s: %zu bytes, at most %u are allowed", name,
+		        head_len + body_len, (unsigned)IPC_RECORD_MAX);
 	if (head_len + body_len > cap)
 		return err_set(err, -EMSGSIZE, "%s: no room left", name);
 	rc = codec_encode(table, body_of(rec), name, dst + head_len, cap - head_len, &body_len, err);
@@ -156,7 +160,8 @@ int ipc_encode(const struct ipc_record *rec, uint8_t *dst, size_t cap, size_t *r
 	return 0;
 }
 
-int ipc_decode(const uint8_t *bytes, size_t len, struct arena *arena, struct ipc_record *ret_rec, struct err *err)
+int ipc_decode(
+        const uint8_t *bytes, size_t len, struct arena *arena, struct ipc_record *ret_rec, struct err *err)
 {
 	struct ipc_record rec = {0};
 	struct codec_item body;
@@ -238,5 +243,6 @@ bool ipc_key_eq(const struct ipc_key *a, const struct ipc_key *b)
 		return false;
 	if (a->is_host)
 		return str_eq(a->ns, b->ns) && str_eq(a->host, b->host);
-	return a->unfiltered == b->unfiltered && ip_eq(&a->addr.ip, &b->addr.ip) && str_eq(a->addr.network, b->addr.network);
+	return a->unfiltered == b->unfiltered && ip_eq(&a->addr.ip, &b->addr.ip) &&
+	       str_eq(a->addr.network, b->addr.network);
 }

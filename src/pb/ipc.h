@@ -36,7 +36,13 @@
 #define IPC_VIEW_ENDPOINT_MAX LIMIT_VIEW_ENDPOINTS
 
 /* The program at an end of a channel. */
-enum ipc_role { IPC_ROLE_NONE = 0, IPC_ROLE_WARDEN = 1, IPC_ROLE_BROKER = 2, IPC_ROLE_SILO = 3, IPC_ROLE_CTL = 4 };
+enum ipc_role {
+	IPC_ROLE_NONE = 0,
+	IPC_ROLE_WARDEN = 1,
+	IPC_ROLE_BROKER = 2,
+	IPC_ROLE_SILO = 3,
+	IPC_ROLE_CTL = 4
+};
 
 /* Kind of a record: its field number in Record.body. IPC_NONE = a body that this release does not know. */
 enum ipc_type {
@@ -210,18 +216,18 @@ struct ipc_key {
 	struct net_addr addr; /* address asked for; network "" and family 0 when is_host */
 	const char *ns;       /* namespace the host name was asked in */
 	const char *host;     /* host name */
-	bool unfiltered;      /* address: visibility of services is not applied (reference dataplane.md 8.3) */
+	bool unfiltered; /* address: visibility of services is not applied (reference dataplane.md 8.3) */
 };
 
 /* One page of a view. Pages of one answer share key and generation, page counts from 0. */
 struct ipc_answer_view {
 	struct ipc_key key;
-	bool known;          /* false: nothing in the mesh has this key; certain only once the mesh state is in */
+	bool known; /* false: nothing in the mesh has this key; certain only once the mesh state is in */
 	uint64_t generation; /* of the broker's store */
 	uint32_t page;
 	bool last;
-	const struct workload *workload; /* NULL or on one page only */
-	const struct service *service;   /* NULL or on one page only */
+	const struct workload *workload;  /* NULL or on one page only */
+	const struct service *service;    /* NULL or on one page only */
 	const struct endpoint *endpoints; /* array of endpoint_cnt; workload of each is set */
 	size_t endpoint_cnt;
 };
@@ -260,15 +266,15 @@ struct ipc_connection {
 /* One certificate of a chain for dumps. */
 struct ipc_cert {
 	const char *pem;
-	const char *serial;    /* decimal */
-	uint64_t valid_from;   /* seconds since 1970 */
-	uint64_t expires;      /* seconds since 1970 */
+	const char *serial;  /* decimal */
+	uint64_t valid_from; /* seconds since 1970 */
+	uint64_t expires;    /* seconds since 1970 */
 };
 
 /* A certificate entry for dumps (reference control.md 11.5). */
 struct ipc_certificate {
-	const char *identity; /* spiffe:// URI */
-	const char *state;    /* Available, Initializing, Unavailable: ... */
+	const char *identity;         /* spiffe:// URI */
+	const char *state;            /* Available, Initializing, Unavailable: ... */
 	const struct ipc_cert *chain; /* leaf first, array of chain_cnt */
 	size_t chain_cnt;
 	const struct ipc_cert *roots; /* array of root_cnt */
@@ -346,7 +352,8 @@ int ipc_encode(const struct ipc_record *rec, uint8_t *dst, size_t cap, size_t *r
  * ERR_TOO_MANY, ERR_BAD_UTF8 with the field's path in the text; ERR_UNSUPPORTED
  * when the body's type is unknown or absent; -ENOMEM at the arena's ceiling.
  */
-int ipc_decode(const uint8_t *bytes, size_t len, struct arena *arena, struct ipc_record *ret_rec, struct err *err);
+int ipc_decode(
+        const uint8_t *bytes, size_t len, struct arena *arena, struct ipc_record *ret_rec, struct err *err);
 
 /* Where a paged answer goes on. Zero it before the first page. */
 struct ipc_pager {
@@ -362,13 +369,14 @@ struct ipc_pager {
  * text; pager->next is then past it, so that the caller may go on without it.
  * Other types are one page.
  */
-int ipc_encode_page(const struct ipc_record *whole, struct ipc_pager *pager, uint8_t *dst, size_t cap, size_t *ret_len,
-	struct err *err);
+int ipc_encode_page(const struct ipc_record *whole, struct ipc_pager *pager, uint8_t *dst, size_t cap,
+        size_t *ret_len, struct err *err);
 
 /* Whether rec is the last (or only) record of its answer. */
 bool ipc_is_last(const struct ipc_record *rec);
 
-/* Bytes that a workload, service or policy takes in a record; to be checked against IPC_ITEM_MAX where it enters the store. Negative as ipc_encode. */
+/* Bytes that a workload, service or policy takes in a record; to be checked against IPC_ITEM_MAX where it
+ * enters the store. Negative as ipc_encode. */
 int ipc_workload_size(const struct workload *workload, size_t *ret_len, struct err *err);
 int ipc_service_size(const struct service *service, size_t *ret_len, struct err *err);
 int ipc_policy_size(const struct policy *policy, size_t *ret_len, struct err *err);
@@ -376,7 +384,8 @@ int ipc_policy_size(const struct policy *policy, size_t *ret_len, struct err *er
 /* Room for one item in a page beside its envelope: an item of up to this size always fits a record. */
 #define IPC_ITEM_MAX (IPC_RECORD_MAX - 1024)
 
-/* Deep copies into arena: everything that hangs from src is copied. NULL when the arena is full or memory is out. */
+/* Deep copies into arena: everything that hangs from src is copied. NULL when the arena is full or memory is
+ * out. */
 struct workload *ipc_copy_workload(struct arena *arena, const struct workload *src);
 struct service *ipc_copy_service(struct arena *arena, const struct service *src);
 struct policy *ipc_copy_policies(struct arena *arena, const struct policy *src, size_t cnt);

@@ -9,10 +9,12 @@
 
 #include "pb/ipc_table.h"
 
-/* What the lengths around the items of a page may grow by once they are in: three varints of up to three bytes. */
+/* What the lengths around the items of a page may grow by once they are in: three varints of up to three
+ * bytes. */
 #define PAGE_SLACK 9
 
-/* Most items of a page: what the smallest list of a page may hold (AnswerView.endpoints in proto/ipc.options). */
+/* Most items of a page: what the smallest list of a page may hold (AnswerView.endpoints in
+ * proto/ipc.options). */
 #define PAGE_ITEM_MAX 128
 
 /* Kinds of items in an answer. */
@@ -158,7 +160,8 @@ static void set_last(struct ipc_record *rec)
 		rec->answer_state.last = true;
 }
 
-/* Bytes that an item adds to a page, its tag and length included; ERR_TOO_LARGE when that is more than room. */
+/* Bytes that an item adds to a page, its tag and length included; ERR_TOO_LARGE when that is more than room.
+ */
 static int item_size(const struct item *item, size_t room, size_t *ret_len, struct err *err)
 {
 	char name[128];
@@ -175,9 +178,10 @@ static int item_size(const struct item *item, size_t room, size_t *ret_len, stru
 	return 0;
 }
 
-/* Fills rec from pager->next on. *ret_next = first item that is not in. Fails only when the very first one cannot go in. */
-static int fill_page(const struct ipc_record *whole, size_t from, size_t room, struct ipc_record *rec, size_t *ret_next,
-	struct err *err)
+/* Fills rec from pager->next on. *ret_next = first item that is not in. Fails only when the very first one
+ * cannot go in. */
+static int fill_page(const struct ipc_record *whole, size_t from, size_t room, struct ipc_record *rec,
+        size_t *ret_next, struct err *err)
 {
 	size_t cnt = item_cnt(whole);
 	size_t next = from;
@@ -196,8 +200,8 @@ static int fill_page(const struct ipc_record *whole, size_t from, size_t room, s
 	return 0;
 }
 
-int ipc_encode_page(const struct ipc_record *whole, struct ipc_pager *pager, uint8_t *dst, size_t cap, size_t *ret_len,
-	struct err *err)
+int ipc_encode_page(const struct ipc_record *whole, struct ipc_pager *pager, uint8_t *dst, size_t cap,
+        size_t *ret_len, struct err *err)
 {
 	struct ipc_record rec = empty_page(whole, pager->page);
 	const struct codec_msg *table = ipc_table_body(rec.type);

@@ -18,7 +18,8 @@ extern const struct codec_msg *const ipc_table_key;
 extern const struct codec_msg *const ipc_table_connection;
 extern const struct codec_msg *const ipc_table_certificate;
 
-/* Table of a body, NULL for an unknown type. The struct is any member of ipc_record's union: all begin at the same place. */
+/* Table of a body, NULL for an unknown type. The struct is any member of ipc_record's union: all begin at the
+ * same place. */
 const struct codec_msg *ipc_table_body(uint32_t type);
 
 #endif

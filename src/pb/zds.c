@@ -64,12 +64,14 @@ CODEC_TABLE(ack, struct ack, istio_workload_zds_Ack);
 /* clang-format on */
 
 _Static_assert((int)ZDS_ADD == istio_workload_zds_WorkloadRequest_add_tag &&
-		(int)ZDS_DEL == istio_workload_zds_WorkloadRequest_del_tag &&
-		(int)ZDS_SNAPSHOT_SENT == istio_workload_zds_WorkloadRequest_snapshot_sent_tag &&
-		(int)ZDS_KEEP == istio_workload_zds_WorkloadRequest_keep_tag,
-	"enum zds_request_type and WorkloadRequest.payload differ");
-_Static_assert(CODEC_STR_MAX(CODEC_MEMBER(istio_workload_zds_AddWorkload, uid)) == LIMIT_ZDS_UID, "uid ceilings differ");
-_Static_assert(CODEC_STR_MAX(CODEC_MEMBER(istio_workload_zds_Ack, error)) == ZDS_ERROR_MAX, "error ceilings differ");
+                       (int)ZDS_DEL == istio_workload_zds_WorkloadRequest_del_tag &&
+                       (int)ZDS_SNAPSHOT_SENT == istio_workload_zds_WorkloadRequest_snapshot_sent_tag &&
+                       (int)ZDS_KEEP == istio_workload_zds_WorkloadRequest_keep_tag,
+        "enum zds_request_type and WorkloadRequest.payload differ");
+_Static_assert(CODEC_STR_MAX(CODEC_MEMBER(istio_workload_zds_AddWorkload, uid)) == LIMIT_ZDS_UID,
+        "uid ceilings differ");
+_Static_assert(
+        CODEC_STR_MAX(CODEC_MEMBER(istio_workload_zds_Ack, error)) == ZDS_ERROR_MAX, "error ceilings differ");
 
 static const struct codec_msg *request_table(uint32_t type, const char **ret_name)
 {
@@ -92,7 +94,8 @@ static const struct codec_msg *request_table(uint32_t type, const char **ret_nam
 }
 
 /* Finds the one payload of a request or response. */
-static int find_payload(const uint8_t *bytes, size_t len, const char *name, struct codec_item *ret_item, struct err *err)
+static int find_payload(
+        const uint8_t *bytes, size_t len, const char *name, struct codec_item *ret_item, struct err *err)
 {
 	struct codec_item item, payload = {0};
 	size_t at = 0;
@@ -101,7 +104,8 @@ static int find_payload(const uint8_t *bytes, size_t len, const char *name, stru
 		if (!item.is_bytes)
 			continue;
 		if (payload.tag)
-			return err_set(err, ERR_PROTOCOL, "%s: two payloads, %u and %u", name, payload.tag, item.tag);
+			return err_set(err, ERR_PROTOCOL, "%s: two payloads, %u and %u", name, payload.tag,
+			        item.tag);
 		payload = item;
 	}
 	if (rc < 0)
@@ -141,8 +145,8 @@ static size_t frame(uint32_t tag, uint8_t *dst, size_t len)
 	return head_len + len;
 }
 
-static int encode_framed(const struct codec_msg *table, const void *obj, const char *name, uint32_t tag, uint8_t *dst,
-	size_t cap, size_t *ret_len, struct err *err)
+static int encode_framed(const struct codec_msg *table, const void *obj, const char *name, uint32_t tag,
+        uint8_t *dst, size_t cap, size_t *ret_len, struct err *err)
 {
 	uint8_t packet[CODEC_HEAD_MAX + ZDS_PACKET_MAX];
 	size_t len;
@@ -157,16 +161,19 @@ static int encode_framed(const struct codec_msg *table, const void *obj, const c
 	return 0;
 }
 
-int zds_encode_request(const struct zds_request *req, uint8_t *dst, size_t cap, size_t *ret_len, struct err *err)
+int zds_encode_request(
+        const struct zds_request *req, uint8_t *dst, size_t cap, size_t *ret_len, struct err *err)
 {
 	const char *name;
 	const struct codec_msg *table = request_table(req->type, &name);
 	if (!table)
-		return err_set(err, ERR_PROTOCOL, "WorkloadRequest: type %u has no wire form", (unsigned)req->type);
+		return err_set(
+		        err, ERR_PROTOCOL, "WorkloadRequest: type %u has no wire form", (unsigned)req->type);
 	return encode_framed(table, req, name, req->type, dst, cap, ret_len, err);
 }
 
-int zds_decode_request(const uint8_t *bytes, size_t len, struct arena *arena, struct zds_request *ret_req, struct err *err)
+int zds_decode_request(
+        const uint8_t *bytes, size_t len, struct arena *arena, struct zds_request *ret_req, struct err *err)
 {
 	struct codec_item payload;
 	const char *name;
@@ -214,10 +221,12 @@ int zds_encode_response(const char *error, uint8_t *dst, size_t cap, size_t *ret
 	char text[ZDS_ERROR_MAX + 1];
 	clean_text(error ? error : "", text);
 	struct ack obj = {.error = text};
-	return encode_framed(&ack, &obj, "Ack", istio_workload_zds_WorkloadResponse_ack_tag, dst, cap, ret_len, NULL);
+	return encode_framed(
+	        &ack, &obj, "Ack", istio_workload_zds_WorkloadResponse_ack_tag, dst, cap, ret_len, NULL);
 }
 
-int zds_decode_response(const uint8_t *bytes, size_t len, struct arena *arena, const char **ret_error, struct err *err)
+int zds_decode_response(
+        const uint8_t *bytes, size_t len, struct arena *arena, const char **ret_error, struct err *err)
 {
 	struct codec_item payload;
 	struct ack obj;

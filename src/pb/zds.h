@@ -21,7 +21,8 @@
 /* Largest packet either side accepts (node-agent.md 1.1). A longer one arrives truncated and is refused. */
 #define ZDS_PACKET_MAX LIMIT_ZDS_PACKET
 
-/* Largest Ack text: what is left of a packet after the tags and lengths around it. Longer texts are cut when encoded. */
+/* Largest Ack text: what is left of a packet after the tags and lengths around it. Longer texts are cut when
+ * encoded. */
 #define ZDS_ERROR_MAX (ZDS_PACKET_MAX - 6)
 
 /* Bytes an arena needs at most to decode any packet. */
@@ -36,8 +37,8 @@ enum zds_request_type { ZDS_ADD = 1, ZDS_DEL = 2, ZDS_SNAPSHOT_SENT = 3, ZDS_KEE
 /* A request of the agent (WorkloadRequest). */
 struct zds_request {
 	enum zds_request_type type;
-	const char *uid;           /* ZDS_ADD, ZDS_DEL, ZDS_KEEP: opaque name of the pod, "" is legal; "" otherwise */
-	bool has_info;             /* ZDS_ADD: workload_info was there (its absence is a violation, 1.5) */
+	const char *uid; /* ZDS_ADD, ZDS_DEL, ZDS_KEEP: opaque name of the pod, "" is legal; "" otherwise */
+	bool has_info;   /* ZDS_ADD: workload_info was there (its absence is a violation, 1.5) */
 	struct workload_info info; /* ZDS_ADD with has_info; strings "" otherwise */
 };
 
@@ -47,15 +48,18 @@ int zds_encode_hello(enum zds_version version, uint8_t *dst, size_t cap, size_t 
 /* Decodes ZdsHello; unknown version numbers are passed on. ERR_PROTOCOL with a text. */
 int zds_decode_hello(const uint8_t *bytes, size_t len, enum zds_version *ret_version, struct err *err);
 
-/* Encodes a request. ERR_TOO_LARGE names the field above its ceiling, ERR_BAD_UTF8 the ill-formed one, -EMSGSIZE: cap too small. */
-int zds_encode_request(const struct zds_request *req, uint8_t *dst, size_t cap, size_t *ret_len, struct err *err);
+/* Encodes a request. ERR_TOO_LARGE names the field above its ceiling, ERR_BAD_UTF8 the ill-formed one,
+ * -EMSGSIZE: cap too small. */
+int zds_encode_request(
+        const struct zds_request *req, uint8_t *dst, size_t cap, size_t *ret_len, struct err *err);
 
 /*
  * Decodes a request; strings live in arena. ERR_PROTOCOL (malformed, no
  * payload), ERR_TOO_LARGE, ERR_BAD_UTF8, with the field's name in the text;
  * -ENOMEM.
  */
-int zds_decode_request(const uint8_t *bytes, size_t len, struct arena *arena, struct zds_request *ret_req, struct err *err);
+int zds_decode_request(
+        const uint8_t *bytes, size_t len, struct arena *arena, struct zds_request *ret_req, struct err *err);
 
 /*
  * Encodes WorkloadResponse{Ack}. error NULL or "" is an OK ack. Text that is
@@ -64,8 +68,10 @@ int zds_decode_request(const uint8_t *bytes, size_t len, struct arena *arena, st
  */
 int zds_encode_response(const char *error, uint8_t *dst, size_t cap, size_t *ret_len);
 
-/* Decodes WorkloadResponse; *ret_error is the text of the Ack in arena, "" = OK. Errors as zds_decode_request. */
-int zds_decode_response(const uint8_t *bytes, size_t len, struct arena *arena, const char **ret_error, struct err *err);
+/* Decodes WorkloadResponse; *ret_error is the text of the Ack in arena, "" = OK. Errors as
+ * zds_decode_request. */
+int zds_decode_response(
+        const uint8_t *bytes, size_t len, struct arena *arena, const char **ret_error, struct err *err);
 
 /*
  * The packet calls below serve a non-blocking (or blocking) SEQPACKET socket,

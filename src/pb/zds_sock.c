@@ -40,13 +40,17 @@ int zds_recv(int fd, uint8_t *dst, size_t *ret_len, int *ret_fd, struct err *err
 		struct cmsghdr align;
 	} control;
 	struct iovec iov = {.iov_base = dst, .iov_len = ZDS_PACKET_MAX};
-	struct msghdr msg = {.msg_iov = &iov, .msg_iovlen = 1, .msg_control = control.bytes, .msg_controllen = sizeof(control.bytes)};
+	struct msghdr msg = {.msg_iov = &iov,
+	        .msg_iovlen = 1,
+	        .msg_control = control.bytes,
+	        .msg_controllen = sizeof(control.bytes)};
 	ssize_t n;
 	do {
 		n = recvmsg(fd, &msg, MSG_CMSG_CLOEXEC);
 	} while (n < 0 && errno == EINTR);
 	if (n < 0)
-		return errno == EAGAIN ? -EAGAIN : err_sys(err, -errno, "receiving from the node agent's socket");
+		return errno == EAGAIN ? -EAGAIN
+		                       : err_sys(err, -errno, "receiving from the node agent's socket");
 	int fds[SCM_ROOM];
 	size_t cnt = take_all(&msg, fds);
 	int rc = 0;

@@ -41,7 +41,7 @@ static void there_and_back(const struct ipc_record *rec, size_t len, struct aren
 	if (rc < 0 || ipc_decode(first, first_len, arena, &again, &err) < 0)
 		abort();
 	if (ipc_encode(&again, second, sizeof(second), &second_len, &err) < 0 || first_len != second_len ||
-		memcmp(first, second, first_len) != 0)
+	        memcmp(first, second, first_len) != 0)
 		abort();
 }
 

@@ -19,9 +19,10 @@ static void request(const uint8_t *data, size_t len, struct arena *arena)
 	if (zds_decode_request(data, len, arena, &req, &err) < 0)
 		return;
 	if (zds_encode_request(&req, bytes, sizeof(bytes), &len, &err) < 0 ||
-		zds_decode_request(bytes, len, arena, &again, &err) < 0 || req.type != again.type || strcmp(req.uid, again.uid) != 0 ||
-		req.has_info != again.has_info || strcmp(req.info.name, again.info.name) != 0 || strcmp(req.info.ns, again.info.ns) != 0 ||
-		strcmp(req.info.service_account, again.info.service_account) != 0)
+	        zds_decode_request(bytes, len, arena, &again, &err) < 0 || req.type != again.type ||
+	        strcmp(req.uid, again.uid) != 0 || req.has_info != again.has_info ||
+	        strcmp(req.info.name, again.info.name) != 0 || strcmp(req.info.ns, again.info.ns) != 0 ||
+	        strcmp(req.info.service_account, again.info.service_account) != 0)
 		abort();
 }
 
@@ -32,8 +33,8 @@ static void response(const uint8_t *data, size_t len, struct arena *arena)
 	struct err err;
 	if (zds_decode_response(data, len, arena, &text, &err) < 0)
 		return;
-	if (zds_encode_response(text, bytes, sizeof(bytes), &len) < 0 || zds_decode_response(bytes, len, arena, &again, &err) < 0 ||
-		strcmp(text, again) != 0)
+	if (zds_encode_response(text, bytes, sizeof(bytes), &len) < 0 ||
+	        zds_decode_response(bytes, len, arena, &again, &err) < 0 || strcmp(text, again) != 0)
 		abort();
 }
 

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* Outstanding asks: right answer to the right owner, late and wrong ones, deadlines, ceilings, re-entrance. */
+/* Outstanding asks: right answer to the right owner, late and wrong ones, deadlines, ceilings, re-entrance.
+ */
 #include "../pb/unit.h"
 
 #include <errno.h>
@@ -184,13 +185,13 @@ static void test_lost_channel(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test_setup_teardown(test_answers_meet_their_asks, setup, teardown),
-		cmocka_unit_test_setup_teardown(test_pages_keep_it_open, setup, teardown),
-		cmocka_unit_test_setup_teardown(test_late_answer, setup, teardown),
-		cmocka_unit_test_setup_teardown(test_wrong_answers, setup, teardown),
-		cmocka_unit_test_setup_teardown(test_deadlines, setup, teardown),
-		cmocka_unit_test_setup_teardown(test_ceiling, setup, teardown),
-		cmocka_unit_test_setup_teardown(test_lost_channel, setup, teardown),
+	        cmocka_unit_test_setup_teardown(test_answers_meet_their_asks, setup, teardown),
+	        cmocka_unit_test_setup_teardown(test_pages_keep_it_open, setup, teardown),
+	        cmocka_unit_test_setup_teardown(test_late_answer, setup, teardown),
+	        cmocka_unit_test_setup_teardown(test_wrong_answers, setup, teardown),
+	        cmocka_unit_test_setup_teardown(test_deadlines, setup, teardown),
+	        cmocka_unit_test_setup_teardown(test_ceiling, setup, teardown),
+	        cmocka_unit_test_setup_teardown(test_lost_channel, setup, teardown),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* A channel over a real socket pair: greeting, descriptors, full sockets, violations, no descriptor left over. */
+/* A channel over a real socket pair: greeting, descriptors, full sockets, violations, no descriptor left
+ * over. */
 #include "../pb/unit.h"
 
 #include <dirent.h>
@@ -75,7 +76,8 @@ static size_t open_fds(void)
 static void test_greeting(void **state)
 {
 	open_pair(IPC_ROLE_SILO, IPC_ROLE_WARDEN);
-	struct ipc_hello hello = {.uid = "u1", .info = {.name = "n", .ns = "s", .service_account = "a"}, .netns_ino = 7};
+	struct ipc_hello hello = {
+	        .uid = "u1", .info = {.name = "n", .ns = "s", .service_account = "a"}, .netns_ino = 7};
 	assert_ok(chan_send_hello(&a, &hello, some_fd(), &err));
 	assert_ok(chan_recv(&b, &msg, &err));
 	assert_string_equal(msg.rec.hello.release, CULVERT_VERSION);
@@ -121,11 +123,13 @@ static void test_records(void **state)
 		const struct ipc_record *rec = &samples[i].rec;
 		struct chan *from = &a, *to = &b;
 		bool needs_fd = rec->type == IPC_LOG_PIPE;
-		int rc = rec->type == IPC_HELLO ? ERR_BAD_SENDER : chan_send(from, rec, needs_fd ? some_fd() : -1, &err);
+		int rc = rec->type == IPC_HELLO ? ERR_BAD_SENDER
+		                                : chan_send(from, rec, needs_fd ? some_fd() : -1, &err);
 		if (rc == ERR_BAD_SENDER) {
 			from = &b;
 			to = &a;
-			rc = rec->type == IPC_HELLO ? ERR_BAD_SENDER : chan_send(from, rec, needs_fd ? some_fd() : -1, &err);
+			rc = rec->type == IPC_HELLO ? ERR_BAD_SENDER
+			                            : chan_send(from, rec, needs_fd ? some_fd() : -1, &err);
 		}
 		if (rc == ERR_BAD_SENDER)
 			continue;
@@ -174,17 +178,17 @@ static void test_violations(void **state)
 		int code;
 		const char *text;
 	} cases[] = {
-		{LOG_PIPE, 3, 0, ERR_BAD_FD, "LogPipe: descriptor is missing"},
-		{LOG_PIPE, 3, 2, ERR_BAD_FD, "more than one descriptor"},
-		{FORGET_ALL, 3, 0, ERR_BAD_SENDER, "ForgetAll: not permitted from silo to broker"},
-		{"\xfa\x01\x00", 3, 0, ERR_PROTOCOL, "AskWorkload: id 0"},
-		{"\x08\x01\xfa\x01\x00", 5, 1, ERR_BAD_FD, "AskWorkload: unexpected descriptor"},
-		{"\x08\x01", 2, 0, ERR_PROTOCOL, "has no body"},
-		{"\xff", 1, 1, ERR_PROTOCOL, "malformed"},
-		{"\x08\x01\x9a\x02\x00", 5, 0, ERR_PROTOCOL, "AskAddress: is not one address"},
-		{large, sizeof(large), 1, ERR_TOO_LARGE, "is above 32768 bytes"},
-		{"", 0, 0, -EPIPE, "closed"},
-		{"", 0, 1, -EPIPE, "closed"},
+	        {LOG_PIPE, 3, 0, ERR_BAD_FD, "LogPipe: descriptor is missing"},
+	        {LOG_PIPE, 3, 2, ERR_BAD_FD, "more than one descriptor"},
+	        {FORGET_ALL, 3, 0, ERR_BAD_SENDER, "ForgetAll: not permitted from silo to broker"},
+	        {"\xfa\x01\x00", 3, 0, ERR_PROTOCOL, "AskWorkload: id 0"},
+	        {"\x08\x01\xfa\x01\x00", 5, 1, ERR_BAD_FD, "AskWorkload: unexpected descriptor"},
+	        {"\x08\x01", 2, 0, ERR_PROTOCOL, "has no body"},
+	        {"\xff", 1, 1, ERR_PROTOCOL, "malformed"},
+	        {"\x08\x01\x9a\x02\x00", 5, 0, ERR_PROTOCOL, "AskAddress: is not one address"},
+	        {large, sizeof(large), 1, ERR_TOO_LARGE, "is above 32768 bytes"},
+	        {"", 0, 0, -EPIPE, "closed"},
+	        {"", 0, 1, -EPIPE, "closed"},
 	};
 	for (size_t i = 0; i < CNT(cases); i++) {
 		open_greeted(IPC_ROLE_SILO, IPC_ROLE_BROKER);
@@ -218,7 +222,8 @@ static void test_unknown(void **state)
 	assert_err(chan_recv(&b, &msg, &err), ERR_TOO_MANY, "nothing but unknown");
 }
 
-/* A reader that stops: the queue takes its share in order, then says so; descriptors of the refused are closed. */
+/* A reader that stops: the queue takes its share in order, then says so; descriptors of the refused are
+ * closed. */
 static void test_full_queue(void **state)
 {
 	size_t before = open_fds();
@@ -226,7 +231,8 @@ static void test_full_queue(void **state)
 	size_t sent = 0;
 	int rc = 0;
 	for (; rc == 0 && sent < 5000; sent++) {
-		struct ipc_record rec = {.type = IPC_SILO_ATTACH, .silo_attach = {.uid = "u", .pid = (int32_t)sent}};
+		struct ipc_record rec = {
+		        .type = IPC_SILO_ATTACH, .silo_attach = {.uid = "u", .pid = (int32_t)sent}};
 		rc = chan_send(&a, &rec, some_fd(), &err);
 	}
 	assert_int_equal(rc, -ENOBUFS);
@@ -275,7 +281,8 @@ static void test_refused_send_closes(void **state)
 {
 	open_greeted(IPC_ROLE_WARDEN, IPC_ROLE_SILO);
 	size_t before = open_fds();
-	struct ipc_record bad = {.type = IPC_NONE}, not_ours = {.type = IPC_READY}, no_fd = {.type = IPC_DRAIN};
+	struct ipc_record bad = {.type = IPC_NONE}, not_ours = {.type = IPC_READY},
+	                  no_fd = {.type = IPC_DRAIN};
 	assert_int_equal(chan_send(&a, &bad, some_fd(), &err), ERR_PROTOCOL);
 	assert_int_equal(chan_send(&a, &not_ours, some_fd(), &err), ERR_BAD_SENDER);
 	assert_int_equal(chan_send(&a, &no_fd, some_fd(), &err), ERR_BAD_FD);
@@ -292,12 +299,17 @@ static void test_pages(void **state)
 	memset(value, 'x', sizeof(value) - 1);
 	for (size_t i = 0; i < CNT(strings); i++)
 		strings[i] = (struct string_match){MATCH_EXACT, value};
-	struct policy_match matches[2] = {{.namespaces = strings, .namespace_cnt = 30}, {.namespaces = strings, .namespace_cnt = 31}};
-	struct policy_clause clauses[2] = {{.matches = matches, .match_cnt = 1}, {.matches = matches, .match_cnt = 2}};
-	struct policy_rule rules[2] = {{.clauses = clauses, .clause_cnt = 1}, {.clauses = clauses + 1, .clause_cnt = 1}};
+	struct policy_match matches[2] = {
+	        {.namespaces = strings, .namespace_cnt = 30}, {.namespaces = strings, .namespace_cnt = 31}};
+	struct policy_clause clauses[2] = {
+	        {.matches = matches, .match_cnt = 1}, {.matches = matches, .match_cnt = 2}};
+	struct policy_rule rules[2] = {
+	        {.clauses = clauses, .clause_cnt = 1}, {.clauses = clauses + 1, .clause_cnt = 1}};
 	struct policy policies[] = {{.name = "big", .ns = "s", .rules = rules, .rule_cnt = 1},
-		{.name = "huge", .ns = "s", .rules = rules + 1, .rule_cnt = 1}, {.name = "big", .ns = "s", .rules = rules, .rule_cnt = 1}};
-	struct ipc_record whole = {.type = IPC_ANSWER_POLICIES, .answer_policies = {.policies = policies, .policy_cnt = 3}};
+	        {.name = "huge", .ns = "s", .rules = rules + 1, .rule_cnt = 1},
+	        {.name = "big", .ns = "s", .rules = rules, .rule_cnt = 1}};
+	struct ipc_record whole = {
+	        .type = IPC_ANSWER_POLICIES, .answer_policies = {.policies = policies, .policy_cnt = 3}};
 	open_greeted(IPC_ROLE_BROKER, IPC_ROLE_SILO);
 	size_t skipped = 0, cnt = 0;
 	assert_ok(chan_send_pages(&a, &whole, &skipped, &err));
@@ -352,18 +364,18 @@ static void test_allocation_failures(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test_teardown(test_greeting, teardown),
-		cmocka_unit_test_teardown(test_hello_comes_first_and_once, teardown),
-		cmocka_unit_test_teardown(test_wrong_peer, teardown),
-		cmocka_unit_test_teardown(test_records, teardown),
-		cmocka_unit_test_teardown(test_violations, teardown),
-		cmocka_unit_test_teardown(test_unknown, teardown),
-		cmocka_unit_test_teardown(test_full_queue, teardown),
-		cmocka_unit_test_teardown(test_peer_gone, teardown),
-		cmocka_unit_test_teardown(test_refused_send_closes, teardown),
-		cmocka_unit_test_teardown(test_pages, teardown),
-		cmocka_unit_test_teardown(test_no_leak, teardown),
-		cmocka_unit_test_teardown(test_allocation_failures, teardown),
+	        cmocka_unit_test_teardown(test_greeting, teardown),
+	        cmocka_unit_test_teardown(test_hello_comes_first_and_once, teardown),
+	        cmocka_unit_test_teardown(test_wrong_peer, teardown),
+	        cmocka_unit_test_teardown(test_records, teardown),
+	        cmocka_unit_test_teardown(test_violations, teardown),
+	        cmocka_unit_test_teardown(test_unknown, teardown),
+	        cmocka_unit_test_teardown(test_full_queue, teardown),
+	        cmocka_unit_test_teardown(test_peer_gone, teardown),
+	        cmocka_unit_test_teardown(test_refused_send_closes, teardown),
+	        cmocka_unit_test_teardown(test_pages, teardown),
+	        cmocka_unit_test_teardown(test_no_leak, teardown),
+	        cmocka_unit_test_teardown(test_allocation_failures, teardown),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }

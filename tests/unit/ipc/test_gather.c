@@ -46,8 +46,14 @@ static struct ipc_record view_page(uint64_t generation, uint32_t page, bool last
 	static struct endpoint endpoints[128];
 	for (size_t i = 0; i < CNT(endpoints); i++)
 		endpoints[i].workload = &sample_workload;
-	return (struct ipc_record){.type = IPC_ANSWER_VIEW, .answer_view = {.key = {.is_host = true, .ns = "demo", .host = "h"},
-		.known = true, .generation = generation, .page = page, .last = last, .endpoints = endpoints, .endpoint_cnt = endpoint_cnt}};
+	return (struct ipc_record){.type = IPC_ANSWER_VIEW,
+	        .answer_view = {.key = {.is_host = true, .ns = "demo", .host = "h"},
+	                .known = true,
+	                .generation = generation,
+	                .page = page,
+	                .last = last,
+	                .endpoints = endpoints,
+	                .endpoint_cnt = endpoint_cnt}};
 }
 
 /* All pages of a view of every size come out as the view that went in. */
@@ -94,7 +100,8 @@ static void test_whole_way(void **state)
 static void test_policies(void **state)
 {
 	struct policy policies[] = {sample_policy, {.name = "b", .ns = "demo"}, {.name = "c", .ns = "demo"}};
-	struct ipc_record page = {.type = IPC_ANSWER_POLICIES, .answer_policies = {.generation = 1, .policies = policies, .policy_cnt = 2}};
+	struct ipc_record page = {.type = IPC_ANSWER_POLICIES,
+	        .answer_policies = {.generation = 1, .policies = policies, .policy_cnt = 2}};
 	assert_int_equal(feed(&page), -EAGAIN);
 	page.answer_policies.page = 1;
 	page.answer_policies.last = true;
@@ -123,7 +130,8 @@ static void test_single_page(void **state)
 static void test_generations(void **state)
 {
 	struct ipc_record first = view_page(5, 0, false, 1), second = view_page(5, 1, true, 2);
-	struct ipc_record older = view_page(4, 0, false, 3), older_last = view_page(4, 1, true, 3), newer = view_page(6, 0, false, 4);
+	struct ipc_record older = view_page(4, 0, false, 3), older_last = view_page(4, 1, true, 3),
+	                  newer = view_page(6, 0, false, 4);
 	struct ipc_record newer_last = view_page(6, 1, true, 5);
 	assert_int_equal(feed(&first), -EAGAIN);
 	assert_int_equal(feed(&older), -EAGAIN);
@@ -147,7 +155,8 @@ static void test_generations(void **state)
 
 static void test_violations(void **state)
 {
-	struct ipc_record first = view_page(5, 0, false, 1), third = view_page(5, 2, true, 1), next = view_page(5, 1, false, 1);
+	struct ipc_record first = view_page(5, 0, false, 1), third = view_page(5, 2, true, 1),
+	                  next = view_page(5, 1, false, 1);
 	assert_int_equal(feed(&first), -EAGAIN);
 	assert_err(feed(&third), ERR_PROTOCOL, "page 2 is out of order");
 	assert_null(gather.arena);
@@ -162,7 +171,8 @@ static void test_violations(void **state)
 	next = view_page(6, 1, false, 1);
 	assert_int_equal(feed(&first), -EAGAIN);
 	assert_err(feed(&next), ERR_PROTOCOL, "out of order");
-	struct ipc_record policies = {.type = IPC_ANSWER_POLICIES, .answer_policies = {.generation = 5, .page = 1}};
+	struct ipc_record policies = {
+	        .type = IPC_ANSWER_POLICIES, .answer_policies = {.generation = 5, .page = 1}};
 	assert_int_equal(feed(&first), -EAGAIN);
 	assert_err(feed(&policies), ERR_PROTOCOL, "out of order");
 	struct ipc_record other = {.type = IPC_READY};
@@ -200,7 +210,8 @@ static void test_memory_ceiling(void **state)
 	struct policy policies[8];
 	for (size_t i = 0; i < CNT(policies); i++)
 		policies[i] = (struct policy){.name = "n", .ns = "s", .rules = &rule, .rule_cnt = 1};
-	struct ipc_record page = {.type = IPC_ANSWER_POLICIES, .answer_policies = {.generation = 1, .policies = policies, .policy_cnt = 8}};
+	struct ipc_record page = {.type = IPC_ANSWER_POLICIES,
+	        .answer_policies = {.generation = 1, .policies = policies, .policy_cnt = 8}};
 	int rc = feed(&page);
 	while (rc == -EAGAIN) {
 		page.answer_policies.page++;
@@ -234,14 +245,14 @@ static void test_allocation_failures(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test_teardown(test_whole_way, teardown),
-		cmocka_unit_test_teardown(test_policies, teardown),
-		cmocka_unit_test_teardown(test_single_page, teardown),
-		cmocka_unit_test_teardown(test_generations, teardown),
-		cmocka_unit_test_teardown(test_violations, teardown),
-		cmocka_unit_test_teardown(test_ceilings, teardown),
-		cmocka_unit_test_teardown(test_memory_ceiling, teardown),
-		cmocka_unit_test_teardown(test_allocation_failures, teardown),
+	        cmocka_unit_test_teardown(test_whole_way, teardown),
+	        cmocka_unit_test_teardown(test_policies, teardown),
+	        cmocka_unit_test_teardown(test_single_page, teardown),
+	        cmocka_unit_test_teardown(test_generations, teardown),
+	        cmocka_unit_test_teardown(test_violations, teardown),
+	        cmocka_unit_test_teardown(test_ceilings, teardown),
+	        cmocka_unit_test_teardown(test_memory_ceiling, teardown),
+	        cmocka_unit_test_teardown(test_allocation_failures, teardown),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }

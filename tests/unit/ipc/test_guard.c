@@ -6,6 +6,7 @@
 
 static struct err err;
 
+/* clang-format off */
 /* What is right for one record type; the sets are strings of the roles' initials. */
 static const struct row {
 	enum ipc_type type;
@@ -41,6 +42,7 @@ static const struct row {
 	{IPC_ASK_STATE, "b", "s", 'n', 'y'},
 	{IPC_ANSWER_STATE, "s", "b", 'n', 'y'},
 };
+/* clang-format on */
 static const char initials[] = {0, 'w', 'b', 's', 'c'};
 
 /* A channel whose phase is `phase` at the receiver. */
@@ -52,7 +54,8 @@ static struct guard at_phase(enum ipc_role self, enum ipc_role peer, enum guard_
 	return guard;
 }
 
-static int check(enum ipc_role self, enum ipc_role peer, enum guard_phase phase, struct ipc_peek peek, bool has_fd)
+static int check(
+        enum ipc_role self, enum ipc_role peer, enum guard_phase phase, struct ipc_peek peek, bool has_fd)
 {
 	struct guard guard = at_phase(self, peer, phase);
 	return guard_check(&guard, &peek, has_fd, &err);
@@ -73,8 +76,10 @@ static void test_origin(void **state)
 	for (size_t i = 0; i < CNT(rows); i++) {
 		for (enum ipc_role from = IPC_ROLE_WARDEN; from <= IPC_ROLE_CTL; from++) {
 			for (enum ipc_role to = IPC_ROLE_WARDEN; to <= IPC_ROLE_CTL; to++) {
-				bool ok = strchr(rows[i].from, initials[from]) && strchr(rows[i].to, initials[to]);
-				int rc = check(to, from, phase_of(&rows[i]), good(&rows[i]), rows[i].fd == 'y');
+				bool ok = strchr(rows[i].from, initials[from]) &&
+				          strchr(rows[i].to, initials[to]);
+				int rc = check(
+				        to, from, phase_of(&rows[i]), good(&rows[i]), rows[i].fd == 'y');
 				assert_int_equal(rc, ok ? 0 : ERR_BAD_SENDER);
 				struct guard guard = at_phase(from, to, GUARD_OPEN);
 				struct ipc_peek peek = good(&rows[i]);
@@ -102,12 +107,16 @@ static void test_phase(void **state)
 		bool in_setup = rows[i].type == IPC_HERITAGE || rows[i].type == IPC_LOG_PIPE;
 		bool in_open = rows[i].type != IPC_HERITAGE;
 		bool is_ask = guard_answer_of(rows[i].type) != IPC_NONE;
-		bool in_closing = in_open && !is_ask && rows[i].type != IPC_LOG_PIPE && rows[i].type != IPC_SILO_ATTACH;
+		bool in_closing =
+		        in_open && !is_ask && rows[i].type != IPC_LOG_PIPE && rows[i].type != IPC_SILO_ATTACH;
 		bool fd = rows[i].fd == 'y';
 		assert_int_equal(check_row(&rows[i], GUARD_GREETING, good(&rows[i]), fd), ERR_BAD_PHASE);
-		assert_int_equal(check_row(&rows[i], GUARD_SETUP, good(&rows[i]), fd), in_setup ? 0 : ERR_BAD_PHASE);
-		assert_int_equal(check_row(&rows[i], GUARD_OPEN, good(&rows[i]), fd), in_open ? 0 : ERR_BAD_PHASE);
-		assert_int_equal(check_row(&rows[i], GUARD_CLOSING, good(&rows[i]), fd), in_closing ? 0 : ERR_BAD_PHASE);
+		assert_int_equal(
+		        check_row(&rows[i], GUARD_SETUP, good(&rows[i]), fd), in_setup ? 0 : ERR_BAD_PHASE);
+		assert_int_equal(
+		        check_row(&rows[i], GUARD_OPEN, good(&rows[i]), fd), in_open ? 0 : ERR_BAD_PHASE);
+		assert_int_equal(check_row(&rows[i], GUARD_CLOSING, good(&rows[i]), fd),
+		        in_closing ? 0 : ERR_BAD_PHASE);
 	}
 }
 
@@ -115,9 +124,11 @@ static void test_descriptor_and_id(void **state)
 {
 	for (size_t i = 0; i < CNT(rows); i++) {
 		struct ipc_peek peek = good(&rows[i]);
-		assert_int_equal(check_row(&rows[i], phase_of(&rows[i]), peek, rows[i].fd == 'n'), ERR_BAD_FD);
+		assert_int_equal(
+		        check_row(&rows[i], phase_of(&rows[i]), peek, rows[i].fd == 'n'), ERR_BAD_FD);
 		peek.id = peek.id ? 0 : 7;
-		assert_int_equal(check_row(&rows[i], phase_of(&rows[i]), peek, rows[i].fd == 'y'), rows[i].id == '*' ? 0 : ERR_PROTOCOL);
+		assert_int_equal(check_row(&rows[i], phase_of(&rows[i]), peek, rows[i].fd == 'y'),
+		        rows[i].id == '*' ? 0 : ERR_PROTOCOL);
 	}
 }
 
@@ -129,7 +140,8 @@ static void test_size(void **state)
 		assert_in_range(peek.len, 64, IPC_RECORD_MAX);
 		assert_int_equal(check_row(&rows[i], phase_of(&rows[i]), peek, rows[i].fd == 'y'), 0);
 		peek.len++;
-		assert_int_equal(check_row(&rows[i], phase_of(&rows[i]), peek, rows[i].fd == 'y'), ERR_TOO_LARGE);
+		assert_int_equal(
+		        check_row(&rows[i], phase_of(&rows[i]), peek, rows[i].fd == 'y'), ERR_TOO_LARGE);
 	}
 	assert_int_equal(guard_size_max((enum ipc_type)63), 0);
 	assert_int_equal(guard_size_max((enum ipc_type)999), 0);
@@ -137,7 +149,8 @@ static void test_size(void **state)
 
 static void test_unknown(void **state)
 {
-	struct ipc_peek later = {.id = 1, .type = 63, .len = 4}, far = {.id = 1, .type = 5000, .len = 4}, none = {.id = 1, .len = 2};
+	struct ipc_peek later = {.id = 1, .type = 63, .len = 4}, far = {.id = 1, .type = 5000, .len = 4},
+	                none = {.id = 1, .len = 2};
 	assert_int_equal(check(IPC_ROLE_BROKER, IPC_ROLE_SILO, GUARD_OPEN, later, false), ERR_UNSUPPORTED);
 	assert_int_equal(check(IPC_ROLE_BROKER, IPC_ROLE_SILO, GUARD_CLOSING, far, true), ERR_UNSUPPORTED);
 	assert_int_equal(check(IPC_ROLE_BROKER, IPC_ROLE_SILO, GUARD_GREETING, later, false), ERR_BAD_PHASE);
@@ -162,7 +175,8 @@ static void test_life(void **state)
 	struct ipc_peek hello = {.type = IPC_HELLO, .len = 8}, heritage = {.type = IPC_HERITAGE, .len = 8};
 	struct ipc_peek drain = {.type = IPC_DRAIN, .len = 8};
 	guard_init(&guard, IPC_ROLE_SILO, IPC_ROLE_WARDEN, true);
-	assert_err(guard_check(&guard, &drain, false, &err), ERR_BAD_PHASE, "Drain: not permitted in this phase");
+	assert_err(guard_check(&guard, &drain, false, &err), ERR_BAD_PHASE,
+	        "Drain: not permitted in this phase");
 	assert_ok(guard_check(&guard, &hello, false, &err));
 	assert_int_equal(guard.phase, GUARD_SETUP);
 	assert_int_equal(guard_check(&guard, &drain, false, &err), ERR_BAD_PHASE);
@@ -198,12 +212,17 @@ static void test_greeting(void **state)
 	assert_int_equal(proto, IPC_PROTO_MAX);
 	assert_int_equal(guard.peer, IPC_ROLE_WARDEN);
 	hello.role = IPC_ROLE_BROKER;
-	assert_err(guard_greeted(&guard, &hello, &proto, &err), ERR_BAD_SENDER, "a broker is not expected here");
+	assert_err(
+	        guard_greeted(&guard, &hello, &proto, &err), ERR_BAD_SENDER, "a broker is not expected here");
 	guard_init(&guard, IPC_ROLE_SILO, IPC_ROLE_NONE, false);
 	hello.role = IPC_ROLE_SILO;
 	assert_int_equal(guard_greeted(&guard, &hello, &proto, &err), ERR_BAD_SENDER);
-	hello = (struct ipc_hello){.release = "9.9", .proto_min = IPC_PROTO_MAX + 1, .proto_max = IPC_PROTO_MAX + 2, .role = IPC_ROLE_BROKER};
-	assert_err(guard_greeted(&guard, &hello, &proto, &err), ERR_BAD_VERSION, "release 9.9 speaks protocol 2 to 3, this one 1 to 1");
+	hello = (struct ipc_hello){.release = "9.9",
+	        .proto_min = IPC_PROTO_MAX + 1,
+	        .proto_max = IPC_PROTO_MAX + 2,
+	        .role = IPC_ROLE_BROKER};
+	assert_err(guard_greeted(&guard, &hello, &proto, &err), ERR_BAD_VERSION,
+	        "release 9.9 speaks protocol 2 to 3, this one 1 to 1");
 }
 
 static void test_answers(void **state)
@@ -217,16 +236,16 @@ static void test_answers(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_origin),
-		cmocka_unit_test(test_phase),
-		cmocka_unit_test(test_descriptor_and_id),
-		cmocka_unit_test(test_size),
-		cmocka_unit_test(test_unknown),
-		cmocka_unit_test(test_once),
-		cmocka_unit_test(test_life),
-		cmocka_unit_test(test_hello_descriptor),
-		cmocka_unit_test(test_greeting),
-		cmocka_unit_test(test_answers),
+	        cmocka_unit_test(test_origin),
+	        cmocka_unit_test(test_phase),
+	        cmocka_unit_test(test_descriptor_and_id),
+	        cmocka_unit_test(test_size),
+	        cmocka_unit_test(test_unknown),
+	        cmocka_unit_test(test_once),
+	        cmocka_unit_test(test_life),
+	        cmocka_unit_test(test_hello_descriptor),
+	        cmocka_unit_test(test_greeting),
+	        cmocka_unit_test(test_answers),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -27,8 +27,8 @@ static int write_all(void)
 		size_t len;
 		path_of(samples[i].name, path, sizeof(path));
 		FILE *f = fopen(path, "wb");
-		if (ipc_encode(&samples[i].rec, bytes, sizeof(bytes), &len, &err) < 0 || !f || fwrite(bytes, 1, len, f) != len ||
-			fclose(f)) {
+		if (ipc_encode(&samples[i].rec, bytes, sizeof(bytes), &len, &err) < 0 || !f ||
+		        fwrite(bytes, 1, len, f) != len || fclose(f)) {
 			fprintf(stderr, "%s: %s\n", path, err.text);
 			return 1;
 		}
@@ -106,9 +106,9 @@ static void test_every_type_is_stored(void **state)
 int main(int argc, char **argv)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_written_as_before),
-		cmocka_unit_test(test_all_releases_understood),
-		cmocka_unit_test(test_every_type_is_stored),
+	        cmocka_unit_test(test_written_as_before),
+	        cmocka_unit_test(test_all_releases_understood),
+	        cmocka_unit_test(test_every_type_is_stored),
 	};
 	stored_dir = argv[argc - 1];
 	if (argc == 3 && strcmp(argv[1], "--write") == 0)

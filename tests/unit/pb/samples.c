@@ -2,6 +2,7 @@
 /* See samples.h. Data only. */
 #include "samples.h"
 
+/* clang-format off */
 #define CNT(a) (sizeof(a) / sizeof((a)[0]))
 #define V4(w, x, y, z) {.family = 4, .b = {w, x, y, z}}
 #define V6(last) {.family = 6, .b = {0x20, 1, 0xd, 0xb8, [15] = last}}

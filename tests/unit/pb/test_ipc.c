@@ -71,7 +71,8 @@ static void check_workload(const struct workload *w)
 	assert_int_equal(w->services[1].port_cnt, 0);
 }
 
-/* The members themselves, where the comparison of bytes could be fooled by a row that names the wrong member twice. */
+/* The members themselves, where the comparison of bytes could be fooled by a row that names the wrong member
+ * twice. */
 static void test_members(void **state)
 {
 	struct arena *arena = arena_new(IPC_ARENA_MAX);
@@ -97,7 +98,8 @@ static void test_members(void **state)
 			assert_true(s->canonical && s->has_lb && s->has_waypoint);
 		}
 		if (rec.type == IPC_ANSWER_POLICIES) {
-			const struct policy_match *m = &rec.answer_policies.policies[0].rules[0].clauses[0].matches[0];
+			const struct policy_match *m =
+			        &rec.answer_policies.policies[0].rules[0].clauses[0].matches[0];
 			assert_int_equal(rec.answer_policies.policies[0].rule_cnt, 2);
 			assert_int_equal(m->namespace_cnt, 4);
 			assert_int_equal(m->namespaces[2].kind, MATCH_SUFFIX);
@@ -118,7 +120,8 @@ static void test_members(void **state)
 static void test_defaults(void **state)
 {
 	struct arena *arena = arena_new(IPC_ARENA_MAX);
-	struct ipc_record rec = {.type = IPC_HELLO, .hello = {.proto_min = 1, .proto_max = 1, .role = IPC_ROLE_WARDEN}};
+	struct ipc_record rec = {
+	        .type = IPC_HELLO, .hello = {.proto_min = 1, .proto_max = 1, .role = IPC_ROLE_WARDEN}};
 	encode(&rec);
 	assert_ok(ipc_decode(bytes, len, arena, &rec, &err));
 	assert_string_equal(rec.hello.release, "");
@@ -152,37 +155,50 @@ static void test_malformed(void **state)
 		int code;
 		const char *text;
 	} cases[] = {
-		{"empty", "", 0, ERR_UNSUPPORTED, "not known"},
-		{"unknown body", "\xfa\x03\x00", 3, ERR_UNSUPPORTED, "63"},
-		{"two bodies", "\x6a\x00\x6a\x00", 4, ERR_PROTOCOL, "two bodies"},
-		{"two bodies, one unknown", "\x6a\x00\xfa\x03\x00", 5, ERR_PROTOCOL, "two bodies"},
-		{"two ids", "\x08\x01\x08\x01\x6a\x00", 6, ERR_PROTOCOL, "id"},
-		{"id above 32 bits", "\x08\xff\xff\xff\xff\x7f\x6a\x00", 8, ERR_PROTOCOL, "id"},
-		{"id as bytes", "\x0a\x01\x01\x6a\x00", 5, ERR_PROTOCOL, "id"},
-		{"body as number", "\x68\x01", 2, ERR_PROTOCOL, "wire type"},
-		{"tag 0", "\x02\x00", 2, ERR_PROTOCOL, "malformed"},
-		{"body ends early", "\x62\x05\x08\x01", 4, ERR_PROTOCOL, "malformed"},
-		{"endless varint", "\x08\xff\xff\xff\xff\xff\xff\xff\xff\xff\xff\xff", 12, ERR_PROTOCOL, "malformed"},
-		{"group", "\x63\x64", 2, ERR_PROTOCOL, "malformed"},
-		{"field given twice", "\x62\x04\x08\x01\x08\x01", 6, ERR_PROTOCOL, "Drain.graceful: given twice"},
-		{"wrong wire type of a bool", "\x62\x03\x0a\x01\x01", 5, ERR_PROTOCOL, "Drain.graceful: wrong wire type"},
-		{"bool above 1", "\x62\x02\x08\x02", 4, ERR_PROTOCOL, "Drain.graceful: value 2"},
-		{"fixed32 for a bool", "\x62\x05\x0d\x01\x01\x01\x01", 7, ERR_PROTOCOL, "Drain.graceful: wrong wire type"},
-		{"zero byte in a string", "\x72\x05\x0a\x03" "a\0b", 7, ERR_PROTOCOL, "StartFailed.text: holds a zero byte"},
-		{"ill-formed UTF-8", "\x72\x03\x0a\x01\xff", 5, ERR_BAD_UTF8, "StartFailed.text"},
-		{"overlong UTF-8", "\x72\x04\x0a\x02\xc0\x80", 6, ERR_BAD_UTF8, "StartFailed.text"},
-		{"hello without role", "\x12\x04\x10\x01\x18\x01", 6, ERR_PROTOCOL, "role"},
-		{"hello without versions", "\x12\x02\x28\x01", 4, ERR_PROTOCOL, "protocol range"},
-		{"hello of an unknown role", "\x12\x02\x28\x05", 4, ERR_PROTOCOL, "Hello.role: value 5"},
-		{"pid above 31 bits", "\xa2\x01\x06\x18\x80\x80\x80\x80\x08", 9, ERR_PROTOCOL, "SiloAttach.pid"},
-		{"descriptor 2 as heritage", "\x52\x06\x1a\x04\x08\x01\x10\x02", 8, ERR_PROTOCOL, "Heritage.fds[0]: is a standard"},
-		{"descriptor without kind", "\x52\x04\x1a\x02\x10\x07", 6, ERR_PROTOCOL, "Heritage.fds[0]: has no kind"},
-		{"address of 5 bytes", "\x9a\x02\x09\x12\x07\x12\x05\x01\x02\x03\x04\x05", 12, ERR_PROTOCOL, "AskAddress.addr.ip: 5 bytes"},
-		{"key without anything", "\x9a\x02\x00", 3, ERR_PROTOCOL, "AskAddress: is not one address"},
-		{"address for a host", "\xa2\x02\x08\x12\x06\x12\x04\x01\x02\x03\x04", 11, ERR_PROTOCOL, "AskHost: is an address"},
-		{"host for an address", "\x9a\x02\x05\x08\x01\x22\x01h", 8, ERR_PROTOCOL, "AskAddress: is a host name"},
-		{"certificate without anything", "\x92\x02\x00", 3, ERR_PROTOCOL, "neither chain nor error"},
-		{"found without workload", "\x82\x02\x02\x08\x01", 5, ERR_PROTOCOL, "disagree"},
+	        {"empty", "", 0, ERR_UNSUPPORTED, "not known"},
+	        {"unknown body", "\xfa\x03\x00", 3, ERR_UNSUPPORTED, "63"},
+	        {"two bodies", "\x6a\x00\x6a\x00", 4, ERR_PROTOCOL, "two bodies"},
+	        {"two bodies, one unknown", "\x6a\x00\xfa\x03\x00", 5, ERR_PROTOCOL, "two bodies"},
+	        {"two ids", "\x08\x01\x08\x01\x6a\x00", 6, ERR_PROTOCOL, "id"},
+	        {"id above 32 bits", "\x08\xff\xff\xff\xff\x7f\x6a\x00", 8, ERR_PROTOCOL, "id"},
+	        {"id as bytes", "\x0a\x01\x01\x6a\x00", 5, ERR_PROTOCOL, "id"},
+	        {"body as number", "\x68\x01", 2, ERR_PROTOCOL, "wire type"},
+	        {"tag 0", "\x02\x00", 2, ERR_PROTOCOL, "malformed"},
+	        {"body ends early", "\x62\x05\x08\x01", 4, ERR_PROTOCOL, "malformed"},
+	        {"endless varint", "\x08\xff\xff\xff\xff\xff\xff\xff\xff\xff\xff\xff", 12, ERR_PROTOCOL,
+	                "malformed"},
+	        {"group", "\x63\x64", 2, ERR_PROTOCOL, "malformed"},
+	        {"field given twice", "\x62\x04\x08\x01\x08\x01", 6, ERR_PROTOCOL,
+	                "Drain.graceful: given twice"},
+	        {"wrong wire type of a bool", "\x62\x03\x0a\x01\x01", 5, ERR_PROTOCOL,
+	                "Drain.graceful: wrong wire type"},
+	        {"bool above 1", "\x62\x02\x08\x02", 4, ERR_PROTOCOL, "Drain.graceful: value 2"},
+	        {"fixed32 for a bool", "\x62\x05\x0d\x01\x01\x01\x01", 7, ERR_PROTOCOL,
+	                "Drain.graceful: wrong wire type"},
+	        {"zero byte in a string",
+	                "\x72\x05\x0a\x03"
+	                "a\0b",
+	                7, ERR_PROTOCOL, "StartFailed.text: holds a zero byte"},
+	        {"ill-formed UTF-8", "\x72\x03\x0a\x01\xff", 5, ERR_BAD_UTF8, "StartFailed.text"},
+	        {"overlong UTF-8", "\x72\x04\x0a\x02\xc0\x80", 6, ERR_BAD_UTF8, "StartFailed.text"},
+	        {"hello without role", "\x12\x04\x10\x01\x18\x01", 6, ERR_PROTOCOL, "role"},
+	        {"hello without versions", "\x12\x02\x28\x01", 4, ERR_PROTOCOL, "protocol range"},
+	        {"hello of an unknown role", "\x12\x02\x28\x05", 4, ERR_PROTOCOL, "Hello.role: value 5"},
+	        {"pid above 31 bits", "\xa2\x01\x06\x18\x80\x80\x80\x80\x08", 9, ERR_PROTOCOL,
+	                "SiloAttach.pid"},
+	        {"descriptor 2 as heritage", "\x52\x06\x1a\x04\x08\x01\x10\x02", 8, ERR_PROTOCOL,
+	                "Heritage.fds[0]: is a standard"},
+	        {"descriptor without kind", "\x52\x04\x1a\x02\x10\x07", 6, ERR_PROTOCOL,
+	                "Heritage.fds[0]: has no kind"},
+	        {"address of 5 bytes", "\x9a\x02\x09\x12\x07\x12\x05\x01\x02\x03\x04\x05", 12, ERR_PROTOCOL,
+	                "AskAddress.addr.ip: 5 bytes"},
+	        {"key without anything", "\x9a\x02\x00", 3, ERR_PROTOCOL, "AskAddress: is not one address"},
+	        {"address for a host", "\xa2\x02\x08\x12\x06\x12\x04\x01\x02\x03\x04", 11, ERR_PROTOCOL,
+	                "AskHost: is an address"},
+	        {"host for an address", "\x9a\x02\x05\x08\x01\x22\x01h", 8, ERR_PROTOCOL,
+	                "AskAddress: is a host name"},
+	        {"certificate without anything", "\x92\x02\x00", 3, ERR_PROTOCOL, "neither chain nor error"},
+	        {"found without workload", "\x82\x02\x02\x08\x01", 5, ERR_PROTOCOL, "disagree"},
 	};
 	for (size_t i = 0; i < CNT(cases); i++) {
 		struct arena *arena = arena_new(IPC_ARENA_MAX);
@@ -199,12 +215,12 @@ static void test_malformed(void **state)
 static void test_unknown_fields(void **state)
 {
 	static const char later[] = "\x62\x1a" /* Drain */
-				    "\x08\x01"
-				    "\x98\x06\x05"                             /* varint 99 */
-				    "\x9a\x06\x02hi"                           /* bytes 99 */
-				    "\x9d\x06\x01\x02\x03\x04"                 /* fixed32 99 */
-				    "\x99\x06\x01\x02\x03\x04\x05\x06\x07\x08" /* fixed64 99 */
-				    "\x98\xf7\x02\x01";                        /* of Record, varint 5987 */
+	                            "\x08\x01"
+	                            "\x98\x06\x05"                             /* varint 99 */
+	                            "\x9a\x06\x02hi"                           /* bytes 99 */
+	                            "\x9d\x06\x01\x02\x03\x04"                 /* fixed32 99 */
+	                            "\x99\x06\x01\x02\x03\x04\x05\x06\x07\x08" /* fixed64 99 */
+	                            "\x98\xf7\x02\x01";                        /* of Record, varint 5987 */
 	struct arena *arena = arena_new(IPC_ARENA_MAX);
 	struct ipc_record rec;
 	assert_ok(ipc_decode((const uint8_t *)later, sizeof(later) - 1, arena, &rec, &err));
@@ -217,8 +233,8 @@ static void test_unknown_fields(void **state)
 static void test_packed(void **state)
 {
 	/* AnswerView.service.scopes = [1], 2, [3, 4] */
-	static const uint8_t mixed[] = {0xaa, 0x02, 0x19, 0x0a, 0x08, 0x12, 0x06, 0x12, 0x04, 1, 2, 3, 4, 0x10, 1, 0x3a, 0x0b, 0x5a, 1,
-		1, 0x58, 2, 0x5a, 2, 3, 4, 0x5a, 0};
+	static const uint8_t mixed[] = {0xaa, 0x02, 0x19, 0x0a, 0x08, 0x12, 0x06, 0x12, 0x04, 1, 2, 3, 4,
+	        0x10, 1, 0x3a, 0x0b, 0x5a, 1, 1, 0x58, 2, 0x5a, 2, 3, 4, 0x5a, 0};
 	struct arena *arena = arena_new(IPC_ARENA_MAX);
 	struct ipc_record rec;
 	assert_ok(ipc_decode(mixed, sizeof(mixed), arena, &rec, &err));
@@ -227,9 +243,11 @@ static void test_packed(void **state)
 	uint8_t bad[sizeof(mixed)];
 	memcpy(bad, mixed, sizeof(mixed));
 	bad[25] = 0x84;
-	assert_err(ipc_decode(bad, sizeof(bad), arena, &rec, &err), ERR_PROTOCOL, "service.scopes: malformed");
+	assert_err(
+	        ipc_decode(bad, sizeof(bad), arena, &rec, &err), ERR_PROTOCOL, "service.scopes: malformed");
 	bad[25] = 7;
-	assert_err(ipc_decode(bad, sizeof(bad), arena, &rec, &err), ERR_PROTOCOL, "AnswerView.service.scopes[3]: value 7");
+	assert_err(ipc_decode(bad, sizeof(bad), arena, &rec, &err), ERR_PROTOCOL,
+	        "AnswerView.service.scopes[3]: value 7");
 	arena_unref(arena);
 }
 
@@ -239,7 +257,7 @@ static struct ipc_record long_release(char *text, size_t n)
 	memset(text, 'x', n);
 	text[n] = '\0';
 	return (struct ipc_record){.type = IPC_HELLO,
-		.hello = {.release = text, .proto_min = 1, .proto_max = 1, .role = IPC_ROLE_SILO}};
+	        .hello = {.release = text, .proto_min = 1, .proto_max = 1, .role = IPC_ROLE_SILO}};
 }
 
 static void test_string_ceiling(void **state)
@@ -250,7 +268,8 @@ static void test_string_ceiling(void **state)
 	encode(&rec);
 	assert_ok(ipc_decode(bytes, len, arena, &rec, &err));
 	rec = long_release(text, 64);
-	assert_err(ipc_encode(&rec, bytes, sizeof(bytes), &len, &err), ERR_TOO_LARGE, "Hello.release: 64 bytes, at most 63");
+	assert_err(ipc_encode(&rec, bytes, sizeof(bytes), &len, &err), ERR_TOO_LARGE,
+	        "Hello.release: 64 bytes, at most 63");
 	/* The same from a peer that does not mind: lengthen the field by hand. */
 	rec = long_release(text, 63);
 	encode(&rec);
@@ -258,7 +277,8 @@ static void test_string_ceiling(void **state)
 	bytes[1]++;
 	bytes[3]++;
 	bytes[4] = 'x';
-	assert_err(ipc_decode(bytes, len + 1, arena, &rec, &err), ERR_TOO_LARGE, "Hello.release: 64 bytes, at most 63");
+	assert_err(ipc_decode(bytes, len + 1, arena, &rec, &err), ERR_TOO_LARGE,
+	        "Hello.release: 64 bytes, at most 63");
 	arena_unref(arena);
 }
 
@@ -274,34 +294,42 @@ static void test_count_ceiling(void **state)
 	assert_ok(ipc_decode(bytes, len, arena, &rec, &err));
 	assert_int_equal(rec.heritage.fd_cnt, 32);
 	rec = (struct ipc_record){.type = IPC_HERITAGE, .heritage = {.fds = fds, .fd_cnt = 33}};
-	assert_err(ipc_encode(&rec, bytes, sizeof(bytes), &len, &err), ERR_TOO_MANY, "Heritage.fds: 33 entries, at most 32");
+	assert_err(ipc_encode(&rec, bytes, sizeof(bytes), &len, &err), ERR_TOO_MANY,
+	        "Heritage.fds: 33 entries, at most 32");
 	/* The same from a peer that does not mind. */
 	memcpy(bytes, "\x52\xc6\x01", 3);
 	for (size_t i = 0; i < 33; i++)
 		memcpy(bytes + 3 + i * sizeof(entry), entry, sizeof(entry));
-	assert_err(ipc_decode(bytes, 3 + 33 * sizeof(entry), arena, &rec, &err), ERR_TOO_MANY, "Heritage.fds: more than 32 entries");
+	assert_err(ipc_decode(bytes, 3 + 33 * sizeof(entry), arena, &rec, &err), ERR_TOO_MANY,
+	        "Heritage.fds: more than 32 entries");
 	arena_unref(arena);
 }
 
 static void test_bad_values(void **state)
 {
 	struct workload w = sample_workload;
-	struct ipc_record rec = {.type = IPC_ANSWER_WORKLOAD, .answer_workload = {.found = true, .workload = &w}};
+	struct ipc_record rec = {
+	        .type = IPC_ANSWER_WORKLOAD, .answer_workload = {.found = true, .workload = &w}};
 	w.protocol = 7;
-	assert_err(ipc_encode(&rec, bytes, sizeof(bytes), &len, &err), ERR_PROTOCOL, "AnswerWorkload.workload.protocol: value 7");
+	assert_err(ipc_encode(&rec, bytes, sizeof(bytes), &len, &err), ERR_PROTOCOL,
+	        "AnswerWorkload.workload.protocol: value 7");
 	w = sample_workload;
 	w.waypoint.addr.ip.family = 0;
-	assert_err(ipc_encode(&rec, bytes, sizeof(bytes), &len, &err), ERR_PROTOCOL, "workload.waypoint: has no address");
+	assert_err(ipc_encode(&rec, bytes, sizeof(bytes), &len, &err), ERR_PROTOCOL,
+	        "workload.waypoint: has no address");
 	w = sample_workload;
 	w.name = "\xff";
-	assert_err(ipc_encode(&rec, bytes, sizeof(bytes), &len, &err), ERR_BAD_UTF8, "AnswerWorkload.workload.name");
+	assert_err(ipc_encode(&rec, bytes, sizeof(bytes), &len, &err), ERR_BAD_UTF8,
+	        "AnswerWorkload.workload.name");
 	assert_err(ipc_workload_size(&w, &len, &err), ERR_BAD_UTF8, "workload.name");
 	rec = (struct ipc_record){.type = IPC_SILO_ATTACH, .silo_attach = {.pid = -1}};
-	assert_err(ipc_encode(&rec, bytes, sizeof(bytes), &len, &err), ERR_PROTOCOL, "SiloAttach.pid: negative");
+	assert_err(
+	        ipc_encode(&rec, bytes, sizeof(bytes), &len, &err), ERR_PROTOCOL, "SiloAttach.pid: negative");
 	rec = (struct ipc_record){.type = IPC_NONE};
 	assert_err(ipc_encode(&rec, bytes, sizeof(bytes), &len, &err), ERR_PROTOCOL, "no wire form");
 	rec = (struct ipc_record){.type = IPC_ASK_HOST, .ask_host = {.addr = {.ip = {.family = 4}}}};
-	assert_err(ipc_encode(&rec, bytes, sizeof(bytes), &len, &err), ERR_PROTOCOL, "AskHost: is an address");
+	assert_err(
+	        ipc_encode(&rec, bytes, sizeof(bytes), &len, &err), ERR_PROTOCOL, "AskHost: is an address");
 }
 
 /* A record above 32 KB and one above the caller's room. */
@@ -309,7 +337,9 @@ static void test_record_ceiling(void **state)
 {
 	static char pem[16385];
 	const char *chain[] = {pem, pem};
-	struct ipc_record rec = {.id = 1, .type = IPC_ANSWER_CERTIFICATE, .answer_certificate = {.chain = chain, .chain_cnt = 2}};
+	struct ipc_record rec = {.id = 1,
+	        .type = IPC_ANSWER_CERTIFICATE,
+	        .answer_certificate = {.chain = chain, .chain_cnt = 2}};
 	memset(pem, 'x', sizeof(pem) - 1);
 	assert_err(ipc_encode(&rec, bytes, sizeof(bytes), &len, &err), ERR_TOO_LARGE, "AnswerCertificate: ");
 	rec.answer_certificate.chain_cnt = 1;
@@ -347,7 +377,8 @@ static void test_arena_ceiling(void **state)
 		memcpy(at + body, rule, rule_len);
 		body += rule_len;
 	}
-	uint8_t head[] = {0xba, 0x02, (uint8_t)(body | 0x80), (uint8_t)(body >> 7 | 0x80), (uint8_t)(body >> 14)};
+	uint8_t head[] = {
+	        0xba, 0x02, (uint8_t)(body | 0x80), (uint8_t)(body >> 7 | 0x80), (uint8_t)(body >> 14)};
 	memmove(bytes + sizeof(head), at, body);
 	memcpy(bytes, head, sizeof(head));
 	assert_err(ipc_decode(bytes, sizeof(head) + body, arena, &rec, &err), -ENOMEM, "no memory left");
@@ -443,22 +474,22 @@ static void test_names(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_round_trip),
-		cmocka_unit_test(test_members),
-		cmocka_unit_test(test_defaults),
-		cmocka_unit_test(test_peek),
-		cmocka_unit_test(test_malformed),
-		cmocka_unit_test(test_unknown_fields),
-		cmocka_unit_test(test_packed),
-		cmocka_unit_test(test_string_ceiling),
-		cmocka_unit_test(test_count_ceiling),
-		cmocka_unit_test(test_bad_values),
-		cmocka_unit_test(test_record_ceiling),
-		cmocka_unit_test(test_arena_ceiling),
-		cmocka_unit_test(test_allocation_failures),
-		cmocka_unit_test(test_copy),
-		cmocka_unit_test(test_keys),
-		cmocka_unit_test(test_names),
+	        cmocka_unit_test(test_round_trip),
+	        cmocka_unit_test(test_members),
+	        cmocka_unit_test(test_defaults),
+	        cmocka_unit_test(test_peek),
+	        cmocka_unit_test(test_malformed),
+	        cmocka_unit_test(test_unknown_fields),
+	        cmocka_unit_test(test_packed),
+	        cmocka_unit_test(test_string_ceiling),
+	        cmocka_unit_test(test_count_ceiling),
+	        cmocka_unit_test(test_bad_values),
+	        cmocka_unit_test(test_record_ceiling),
+	        cmocka_unit_test(test_arena_ceiling),
+	        cmocka_unit_test(test_allocation_failures),
+	        cmocka_unit_test(test_copy),
+	        cmocka_unit_test(test_keys),
+	        cmocka_unit_test(test_names),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -76,9 +76,15 @@ static struct ipc_record big_view(void)
 		workloads[i].uid = names[i];
 		endpoints[i] = (struct endpoint){.workload = &workloads[i]};
 	}
-	return (struct ipc_record){.id = 7, .type = IPC_ANSWER_VIEW,
-		.answer_view = {.key = {.is_host = true, .host = "h"}, .known = true, .generation = 12, .workload = &sample_workload,
-			.service = &sample_service, .endpoints = endpoints, .endpoint_cnt = CNT(endpoints)}};
+	return (struct ipc_record){.id = 7,
+	        .type = IPC_ANSWER_VIEW,
+	        .answer_view = {.key = {.is_host = true, .host = "h"},
+	                .known = true,
+	                .generation = 12,
+	                .workload = &sample_workload,
+	                .service = &sample_service,
+	                .endpoints = endpoints,
+	                .endpoint_cnt = CNT(endpoints)}};
 }
 
 static void test_view(void **state)
@@ -99,7 +105,8 @@ static void test_view(void **state)
 
 static void test_small_answers_are_one_page(void **state)
 {
-	struct ipc_record none = {.type = IPC_ANSWER_VIEW, .answer_view = {.key = {.is_host = true, .host = "h"}}};
+	struct ipc_record none = {
+	        .type = IPC_ANSWER_VIEW, .answer_view = {.key = {.is_host = true, .host = "h"}}};
 	assert_int_equal(send_all(&none, IPC_RECORD_MAX).page_cnt, 1);
 	struct ipc_record no_policies = {.id = 1, .type = IPC_ANSWER_POLICIES};
 	assert_int_equal(send_all(&no_policies, IPC_RECORD_MAX).page_cnt, 1);
@@ -111,8 +118,12 @@ static void test_state(void **state)
 {
 	static struct ipc_connection connections[5000];
 	struct ipc_certificate certificate = {.identity = "i"};
-	struct ipc_record whole = {.id = 1, .type = IPC_ANSWER_STATE, .answer_state = {.connections = connections,
-		.connection_cnt = CNT(connections), .certificates = &certificate, .certificate_cnt = 1}};
+	struct ipc_record whole = {.id = 1,
+	        .type = IPC_ANSWER_STATE,
+	        .answer_state = {.connections = connections,
+	                .connection_cnt = CNT(connections),
+	                .certificates = &certificate,
+	                .certificate_cnt = 1}};
 	struct tally t = send_all(&whole, IPC_RECORD_MAX);
 	assert_int_equal(t.item_cnt, 5001);
 	assert_int_equal(t.skipped, 0);
@@ -129,9 +140,11 @@ static void test_too_large(void **state)
 	struct policy_match match = {.namespaces = strings, .namespace_cnt = CNT(strings)};
 	struct policy_clause clause = {.matches = &match, .match_cnt = 1};
 	struct policy_rule rule = {.clauses = &clause, .clause_cnt = 1};
-	struct policy policies[] = {sample_policy, {.name = "huge", .ns = "demo", .rules = &rule, .rule_cnt = 1}, sample_policy,
-		{.name = "huge2", .ns = "demo", .rules = &rule, .rule_cnt = 1}};
-	struct ipc_record whole = {.type = IPC_ANSWER_POLICIES, .answer_policies = {.policies = policies, .policy_cnt = 4}};
+	struct policy policies[] = {sample_policy,
+	        {.name = "huge", .ns = "demo", .rules = &rule, .rule_cnt = 1}, sample_policy,
+	        {.name = "huge2", .ns = "demo", .rules = &rule, .rule_cnt = 1}};
+	struct ipc_record whole = {
+	        .type = IPC_ANSWER_POLICIES, .answer_policies = {.policies = policies, .policy_cnt = 4}};
 	struct tally t = send_all(&whole, IPC_RECORD_MAX);
 	assert_int_equal(t.item_cnt, 2);
 	assert_int_equal(t.skipped, 2);
@@ -143,7 +156,8 @@ static void test_too_large(void **state)
 static void test_bad_item(void **state)
 {
 	struct policy policies[] = {sample_policy, {.name = "\xff", .ns = "demo"}, sample_policy};
-	struct ipc_record whole = {.type = IPC_ANSWER_POLICIES, .answer_policies = {.policies = policies, .policy_cnt = 3}};
+	struct ipc_record whole = {
+	        .type = IPC_ANSWER_POLICIES, .answer_policies = {.policies = policies, .policy_cnt = 3}};
 	struct tally t = send_all(&whole, IPC_RECORD_MAX);
 	assert_int_equal(t.item_cnt, 2);
 	assert_int_equal(t.skipped, 1);
@@ -178,23 +192,28 @@ static void test_item_max(void **state)
 	memset(ns, 'n', 253);
 	memset(host, 'h', 255);
 	network[255] = ns[253] = host[255] = '\0';
-	struct ipc_record view = {.id = UINT32_MAX, .type = IPC_ANSWER_VIEW,
-		.answer_view = {.key = {.is_host = true, .ns = ns, .host = host}, .known = true, .generation = UINT64_MAX, .workload = &w}};
+	struct ipc_record view = {.id = UINT32_MAX,
+	        .type = IPC_ANSWER_VIEW,
+	        .answer_view = {.key = {.is_host = true, .ns = ns, .host = host},
+	                .known = true,
+	                .generation = UINT64_MAX,
+	                .workload = &w}};
 	assert_int_equal(send_all(&view, IPC_RECORD_MAX).workload_cnt, 1);
-	struct ipc_record answer = {.id = UINT32_MAX, .type = IPC_ANSWER_WORKLOAD,
-		.answer_workload = {.found = true, .generation = UINT64_MAX, .workload = &w}};
+	struct ipc_record answer = {.id = UINT32_MAX,
+	        .type = IPC_ANSWER_WORKLOAD,
+	        .answer_workload = {.found = true, .generation = UINT64_MAX, .workload = &w}};
 	assert_int_equal(send_all(&answer, IPC_RECORD_MAX).page_cnt, 1);
 }
 
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_view),
-		cmocka_unit_test(test_small_answers_are_one_page),
-		cmocka_unit_test(test_state),
-		cmocka_unit_test(test_too_large),
-		cmocka_unit_test(test_bad_item),
-		cmocka_unit_test(test_item_max),
+	        cmocka_unit_test(test_view),
+	        cmocka_unit_test(test_small_answers_are_one_page),
+	        cmocka_unit_test(test_state),
+	        cmocka_unit_test(test_too_large),
+	        cmocka_unit_test(test_bad_item),
+	        cmocka_unit_test(test_item_max),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }

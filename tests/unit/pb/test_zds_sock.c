@@ -158,13 +158,13 @@ static void test_no_leak(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test_setup_teardown(test_add_with_descriptor, setup, teardown),
-		cmocka_unit_test_setup_teardown(test_pairing, setup, teardown),
-		cmocka_unit_test_setup_teardown(test_order, setup, teardown),
-		cmocka_unit_test_setup_teardown(test_credentials, setup, teardown),
-		cmocka_unit_test_setup_teardown(test_end, setup, teardown),
-		cmocka_unit_test_setup_teardown(test_empty_packet, setup, teardown),
-		cmocka_unit_test_setup_teardown(test_no_leak, setup, teardown),
+	        cmocka_unit_test_setup_teardown(test_add_with_descriptor, setup, teardown),
+	        cmocka_unit_test_setup_teardown(test_pairing, setup, teardown),
+	        cmocka_unit_test_setup_teardown(test_order, setup, teardown),
+	        cmocka_unit_test_setup_teardown(test_credentials, setup, teardown),
+	        cmocka_unit_test_setup_teardown(test_end, setup, teardown),
+	        cmocka_unit_test_setup_teardown(test_empty_packet, setup, teardown),
+	        cmocka_unit_test_setup_teardown(test_no_leak, setup, teardown),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -17,20 +17,20 @@
 #define CNT(a) (sizeof(a) / sizeof((a)[0]))
 
 /* That expr gives `code` and `err` (a struct err it fills) has `part` in its text. */
-#define assert_err(expr, code_wanted, part) \
-	do { \
-		memset(&err, 0, sizeof(err)); \
-		assert_int_equal(expr, code_wanted); \
-		if (!strstr(err.text, part)) \
-			fail_msg("\"%s\" is not in \"%s\"", part, err.text); \
+#define assert_err(expr, code_wanted, part)                                                                  \
+	do {                                                                                                 \
+		memset(&err, 0, sizeof(err));                                                                \
+		assert_int_equal(expr, code_wanted);                                                         \
+		if (!strstr(err.text, part))                                                                 \
+			fail_msg("\"%s\" is not in \"%s\"", part, err.text);                                 \
 	} while (0)
 
 /* That expr gives 0; shows the error's text otherwise. */
-#define assert_ok(expr) \
-	do { \
-		memset(&err, 0, sizeof(err)); \
-		if ((expr) != 0) \
-			fail_msg("%s: %s", #expr, err.text); \
+#define assert_ok(expr)                                                                                      \
+	do {                                                                                                 \
+		memset(&err, 0, sizeof(err));                                                                \
+		if ((expr) != 0)                                                                             \
+			fail_msg("%s: %s", #expr, err.text);                                                 \
 	} while (0)
 
 #endif
