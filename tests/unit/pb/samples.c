@@ -207,6 +207,8 @@ const struct sample samples[] = {
 	{"answer-certificate-error", {.id = 2, .type = IPC_ANSWER_CERTIFICATE, .answer_certificate = {.roots = "", .error = "signing error",
 		.retry_ms = 1500}}},
 	{"ask-address", {.id = 3, .type = IPC_ASK_ADDRESS, .ask_address = ADDR_KEY}},
+	{"ask-address-unfiltered", {.id = 3, .type = IPC_ASK_ADDRESS, .ask_address = {.unfiltered = true,
+		.addr = {.network = "", .ip = V6(9)}}}},
 	{"ask-host", {.id = 4, .type = IPC_ASK_HOST, .ask_host = HOST_KEY}},
 	{"answer-view", {.id = 3, .type = IPC_ANSWER_VIEW, .answer_view = {.key = ADDR_KEY, .known = true, .generation = UINT64_MAX, .page = 2,
 		.last = true, .workload = &sample_workload, .service = &sample_service, .endpoints = endpoints, .endpoint_cnt = CNT(endpoints)}}},

@@ -450,6 +450,9 @@ static void test_keys(void **state)
 	b.addr.network = "";
 	assert_false(ipc_key_eq(&a, &b));
 	b = a;
+	b.unfiltered = true;
+	assert_false(ipc_key_eq(&a, &b));
+	b = a;
 	b.addr.ip.b[0] = 2;
 	assert_false(ipc_key_eq(&a, &b));
 	assert_false(ipc_key_eq(&a, &c));
