@@ -20,6 +20,9 @@ struct link;
 struct tls_identity; /* tls/identity.h */
 struct tls_trust;    /* tls/trust.h */
 
+/* How long a closing transport may take to deliver our last words, ms; then it is cut. */
+#define LINK_LINGER_MS 1000
+
 /* Time for TCP-connected to TLS-established, ms; upstream has none, which holds applications for ever
  * (dataplane 7). */
 #define LINK_HANDSHAKE_MS 10000
@@ -111,7 +114,7 @@ void link_goodbye(struct link *link);
 /* Whether the handshake is done and the link is not over. */
 bool link_is_ready(const struct link *link);
 
-/* Client: whether link_request() would be accepted now. */
+/* Client: whether link_request() would be accepted now; false before on_ready. */
 bool link_can_open(const struct link *link);
 
 /* HTTP/2 streams in use. */
@@ -128,7 +131,7 @@ const char *link_peer_identity(const struct link *link);
 const char *link_tls_version(const struct link *link);
 const char *link_tls_cipher(const struct link *link);
 
-/* The stream below (sock_fd() for addresses); NULL once it is gone. Borrowed. */
+/* The stream below (sock_fd() for addresses). Borrowed. */
 struct stream *link_transport(const struct link *link);
 
 /*

@@ -91,7 +91,7 @@ static void write_to(struct side *to, struct side *from, struct chain *data)
 		end_reading(from);
 		return;
 	}
-	if (stream_queued(to->stream) >= STREAM_HIGH_LEN && !from->is_stopped) {
+	if (stream_is_high(to->stream) && !from->is_stopped) {
 		from->is_stopped = true;
 		stream_read_stop(from->stream);
 	}

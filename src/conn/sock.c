@@ -208,7 +208,7 @@ static void on_send(struct io_op *op, const struct io_result *result)
 	} else if (res != -EINTR) {
 		break_write(s, res ? res : -EPIPE);
 	}
-	if (s->was_high && s->queue.len <= STREAM_LOW_LEN) {
+	if (s->was_high && s->queue.len <= s->stream.low) {
 		s->was_high = false;
 		if (s->stream.events && s->stream.events->on_drained)
 			s->stream.events->on_drained(s->stream.ctx);
@@ -290,7 +290,7 @@ static int op_write(struct stream *stream, struct chain *data)
 		return -EPIPE;
 	}
 	stream_absorb(&s->queue, data);
-	s->was_high = s->was_high || s->queue.len >= STREAM_HIGH_LEN;
+	s->was_high = s->was_high || stream_is_high(stream);
 	io_defer(s->io, &s->flush, IO_PHASE_SOCK);
 	return 0;
 }
@@ -339,6 +339,8 @@ int sock_new(struct io *io, int fd, struct stream **ret_stream)
 	if (!s)
 		return -ENOMEM;
 	s->stream.ops = &sock_ops;
+	s->stream.high = STREAM_HIGH_LEN;
+	s->stream.low = STREAM_LOW_LEN;
 	s->magic = SOCK_MAGIC;
 	s->io = io;
 	s->fd = fd;

@@ -15,7 +15,7 @@
 
 struct stream;
 
-/* Default marks of a write queue, bytes: reading from the other side pauses above high and resumes at low. */
+/* Marks of a write queue unless set otherwise, bytes: who writes pauses at high and resumes at low. */
 #define STREAM_HIGH_LEN (512 * 1024)
 #define STREAM_LOW_LEN (128 * 1024)
 
@@ -55,6 +55,9 @@ struct stream {
 	const struct stream_events *events;
 	/* First argument of the callbacks. */
 	void *ctx;
+	/* Marks of the write queue, bytes; the owner may change them. */
+	uint32_t high;
+	uint32_t low;
 	/* Bytes that the transport (kernel, HTTP/2 framing) has taken since the stream was made. Read only. */
 	uint64_t taken;
 };
@@ -86,7 +89,7 @@ static inline void stream_read_stop(struct stream *stream)
 
 /*
  * Queues all bytes of `data`, which is empty afterwards whatever the result. Never refuses for lack of room: the
- * writer looks at stream_queued() and holds back above STREAM_HIGH_LEN.
+ * writer looks at stream_is_high() and holds back until on_drained.
  * Returns 0, or -EPIPE when the stream broke or was shut down (the bytes are freed).
  */
 static inline int stream_write(struct stream *stream, struct chain *data)
@@ -98,6 +101,12 @@ static inline int stream_write(struct stream *stream, struct chain *data)
 static inline size_t stream_queued(const struct stream *stream)
 {
 	return stream->ops->queued(stream);
+}
+
+/* Whether who writes should pause until on_drained. */
+static inline bool stream_is_high(const struct stream *stream)
+{
+	return stream_queued(stream) >= stream->high;
 }
 
 /* Ends our direction after the queue (FIN or END_STREAM); on_finished tells when. A second call is a no-op. */
