@@ -68,8 +68,9 @@ static int on_service(void *ctx, const struct yaml_node *item, struct err *err)
 	int rc = local_service(item, arena, &s, err);
 	if (rc == 0 && pass->store)
 		rc = refused(item,
-			store_insert_service(pass->store, &s.service, s.endpoints, s.endpoint_cnt, STORE_FILE),
-			err);
+		        store_insert_service(
+		                pass->store, &s.service, s.endpoints, s.endpoint_cnt, STORE_FILE),
+		        err);
 	arena_unref(arena);
 	return rc;
 }
@@ -85,7 +86,8 @@ static int on_policy(void *ctx, const struct yaml_node *item, struct err *err)
 	int rc = local_policy(item, arena, &p, err);
 	if (rc == 0 && pass->store) {
 		const char *key = arena_printf(arena, "%s/%s", p.ns, p.name);
-		rc = refused(item, key ? store_insert_policy(pass->store, key, &p, STORE_FILE) : -ENOMEM, err);
+		rc = refused(
+		        item, key ? store_insert_policy(pass->store, key, &p, STORE_FILE) : -ENOMEM, err);
 	}
 	arena_unref(arena);
 	return rc;
@@ -94,19 +96,19 @@ static int on_policy(void *ctx, const struct yaml_node *item, struct err *err)
 static int run(const struct local_file *file, struct store *store, struct err *err)
 {
 	static const struct yaml_section sections[] = {
-		{"workloads", on_workload},
-		{"policies", on_policy},
-		{"services", on_service},
+	        {"workloads", on_workload},
+	        {"policies", on_policy},
+	        {"services", on_service},
 	};
 	const struct yaml_limits limits = {
-		.text_max = LIMIT_FILE_MESH,
-		.node_max = ELEMENT_NODES_MAX,
-		.depth_max = ELEMENT_DEPTH_MAX,
+	        .text_max = LIMIT_FILE_MESH,
+	        .node_max = ELEMENT_NODES_MAX,
+	        .depth_max = ELEMENT_DEPTH_MAX,
 	};
 	struct pass pass = {.store = store};
 
 	return yaml_stream(file->name, file->text, file->len, &limits, sections,
-		sizeof(sections) / sizeof(sections[0]), &pass, err);
+	        sizeof(sections) / sizeof(sections[0]), &pass, err);
 }
 
 /* Takes the text over, whatever happens, and checks it. */
@@ -130,8 +132,8 @@ static int make(const char *name, char *text, size_t len, struct local_file **re
 	return rc;
 }
 
-int local_file_parse(const char *name, const char *text, size_t len, struct local_file **ret_file,
-	struct err *err)
+int local_file_parse(
+        const char *name, const char *text, size_t len, struct local_file **ret_file, struct err *err)
 {
 	char *copy = mem_strndup(text, len);
 	if (!copy)

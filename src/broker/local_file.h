@@ -21,8 +21,8 @@ struct local_file; /* a checked mesh file; opaque */
 int local_file_load(const char *path, struct local_file **ret_file, struct err *err);
 
 /* The same for a text in hand; `name` stands for the file in messages. The text is copied. */
-int local_file_parse(const char *name, const char *text, size_t len, struct local_file **ret_file,
-	struct err *err);
+int local_file_parse(
+        const char *name, const char *text, size_t len, struct local_file **ret_file, struct err *err);
 
 /*
  * Makes the file's records those of origin STORE_FILE: what is gone from the

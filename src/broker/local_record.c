@@ -45,7 +45,7 @@ static void *room(struct reader *r, size_t cnt, size_t size)
 }
 
 static int read_map(struct reader *r, const struct yaml_node *node, const struct field *fields, size_t cnt,
-	bool ignore_unknown, void *base)
+        bool ignore_unknown, void *base)
 {
 	struct yaml_key keys[FIELDS_MAX];
 	const struct yaml_node *values[FIELDS_MAX];
@@ -97,11 +97,11 @@ static int read_word(struct reader *r, const struct yaml_node *node, const struc
 }
 
 /* Defines read_<name>, a reader of the words given. */
-#define READ_WORD(name, ...) \
-	static int read_##name(struct reader *r, const struct yaml_node *node, void *dst) \
-	{ \
-		static const struct yaml_word words[] = {__VA_ARGS__, {NULL, 0}}; \
-		return read_word(r, node, words, dst); \
+#define READ_WORD(name, ...)                                                                                 \
+	static int read_##name(struct reader *r, const struct yaml_node *node, void *dst)                    \
+	{                                                                                                    \
+		static const struct yaml_word words[] = {__VA_ARGS__, {NULL, 0}};                            \
+		return read_word(r, node, words, dst);                                                       \
 	}
 
 READ_WORD(protocol, {"TCP", WORKLOAD_TCP}, {"HBONE", WORKLOAD_HBONE})
@@ -109,14 +109,14 @@ READ_WORD(network_mode, {"Standard", NETWORK_MODE_STANDARD}, {"HostNetwork", NET
 READ_WORD(status, {"Healthy", WORKLOAD_HEALTHY}, {"Unhealthy", WORKLOAD_UNHEALTHY})
 READ_WORD(tunnel_protocol, {"NONE", APP_TUNNEL_NONE}, {"PROXY", APP_TUNNEL_PROXY})
 READ_WORD(lb_scope, {"Region", LB_SCOPE_REGION}, {"Zone", LB_SCOPE_ZONE}, {"Subzone", LB_SCOPE_SUBZONE},
-	{"Node", LB_SCOPE_NODE}, {"Cluster", LB_SCOPE_CLUSTER}, {"Network", LB_SCOPE_NETWORK})
+        {"Node", LB_SCOPE_NODE}, {"Cluster", LB_SCOPE_CLUSTER}, {"Network", LB_SCOPE_NETWORK})
 READ_WORD(lb_mode, {"Standard", LB_MODE_STANDARD}, {"Strict", LB_MODE_STRICT}, {"Failover", LB_MODE_FAILOVER},
-	{"Passthrough", LB_MODE_PASSTHROUGH})
+        {"Passthrough", LB_MODE_PASSTHROUGH})
 READ_WORD(lb_health, {"OnlyHealthy", LB_ONLY_HEALTHY}, {"AllowAll", LB_ALLOW_ALL})
 READ_WORD(families, {"Dual", IP_FAMILIES_DUAL}, {"IPv4", IP_FAMILIES_V4}, {"IPv6", IP_FAMILIES_V6})
 READ_WORD(visibility, {"Public", VISIBILITY_PUBLIC}, {"Namespace", VISIBILITY_NAMESPACE})
 READ_WORD(policy_scope, {"Global", POLICY_GLOBAL}, {"Namespace", POLICY_NAMESPACE},
-	{"WorkloadSelector", POLICY_SELECTOR})
+        {"WorkloadSelector", POLICY_SELECTOR})
 READ_WORD(policy_action, {"Allow", POLICY_ALLOW}, {"Deny", POLICY_DENY})
 
 /* An array and its length, as they stand side by side while a list is read. */
@@ -126,8 +126,8 @@ struct array {
 };
 
 /* Reads a list with one reader for all elements. */
-static int read_list(struct reader *r, const struct yaml_node *node, size_t size, read_fn *read,
-	struct array *ret_array)
+static int read_list(
+        struct reader *r, const struct yaml_node *node, size_t size, read_fn *read, struct array *ret_array)
 {
 	int rc = yaml_list(node, r->err);
 	if (rc < 0)
@@ -145,17 +145,17 @@ static int read_list(struct reader *r, const struct yaml_node *node, size_t size
 }
 
 /* Defines read_<name>, which fills array and count of a struct, found from the array's place. */
-#define READ_LIST(name, type, owner, items_field, cnt_field, read_item) \
-	static int read_##name(struct reader *r, const struct yaml_node *node, void *dst) \
-	{ \
-		type *to = (type *)(void *)((char *)dst - offsetof(type, items_field)); \
-		struct array list = {0}; \
-		int rc = read_list(r, node, sizeof(owner), read_item, &list); \
-		if (rc == 0) { \
-			to->items_field = list.items; \
-			to->cnt_field = list.cnt; \
-		} \
-		return rc; \
+#define READ_LIST(name, type, owner, items_field, cnt_field, read_item)                                      \
+	static int read_##name(struct reader *r, const struct yaml_node *node, void *dst)                    \
+	{                                                                                                    \
+		type *to = (type *)(void *)((char *)dst - offsetof(type, items_field));                      \
+		struct array list = {0};                                                                     \
+		int rc = read_list(r, node, sizeof(owner), read_item, &list);                                \
+		if (rc == 0) {                                                                               \
+			to->items_field = list.items;                                                        \
+			to->cnt_field = list.cnt;                                                            \
+		}                                                                                            \
+		return rc;                                                                                   \
 	}
 
 static int read_ip(struct reader *r, const struct yaml_node *node, void *dst)
@@ -203,8 +203,8 @@ static int read_net_addr(struct reader *r, const struct yaml_node *node, void *d
 static int read_cidr_vip(struct reader *r, const struct yaml_node *node, void *dst)
 {
 	static const struct field fields[] = {
-		{"network", false, read_str, offsetof(struct net_cidr, network)},
-		{"cidr", true, read_cidr, offsetof(struct net_cidr, cidr)},
+	        {"network", false, read_str, offsetof(struct net_cidr, network)},
+	        {"cidr", true, read_cidr, offsetof(struct net_cidr, cidr)},
 	};
 	((struct net_cidr *)dst)->network = "";
 	return read_map(r, node, ROWS(fields), true, dst);
@@ -237,20 +237,20 @@ static int read_destination(struct reader *r, const struct yaml_node *node, void
 static int read_gateway(struct reader *r, const struct yaml_node *node, void *dst)
 {
 	static const struct field fields[] = {
-		{"destination", true, read_destination, 0},
-		{"hboneMtlsPort", true, read_u16, offsetof(struct gateway_ref, hbone_port)},
+	        {"destination", true, read_destination, 0},
+	        {"hboneMtlsPort", true, read_u16, offsetof(struct gateway_ref, hbone_port)},
 	};
 	*(struct gateway_ref *)dst = (struct gateway_ref){.addr.network = "", .ns = "", .host = ""};
 	return read_map(r, node, ROWS(fields), false, dst);
 }
 
 /* Defines read_<name>: a gateway reference and the mark that it is there. */
-#define READ_GATEWAY(name, type, field, mark) \
-	static int read_##name(struct reader *r, const struct yaml_node *node, void *dst) \
-	{ \
-		type *to = (type *)(void *)((char *)dst - offsetof(type, field)); \
-		to->mark = true; \
-		return read_gateway(r, node, dst); \
+#define READ_GATEWAY(name, type, field, mark)                                                                \
+	static int read_##name(struct reader *r, const struct yaml_node *node, void *dst)                    \
+	{                                                                                                    \
+		type *to = (type *)(void *)((char *)dst - offsetof(type, field));                            \
+		to->mark = true;                                                                             \
+		return read_gateway(r, node, dst);                                                           \
 	}
 
 READ_GATEWAY(waypoint, struct workload, waypoint, has_waypoint)
@@ -260,8 +260,8 @@ READ_GATEWAY(service_waypoint, struct service, waypoint, has_waypoint)
 static int read_weighted(struct reader *r, const struct yaml_node *node, void *dst)
 {
 	static const struct field fields[] = {
-		{"destination", true, read_gateway, offsetof(struct weighted_waypoint, ref)},
-		{"weight", true, read_u32, offsetof(struct weighted_waypoint, weight)},
+	        {"destination", true, read_gateway, offsetof(struct weighted_waypoint, ref)},
+	        {"weight", true, read_u32, offsetof(struct weighted_waypoint, weight)},
 	};
 	return read_map(r, node, ROWS(fields), false, dst);
 }
@@ -286,15 +286,15 @@ static int read_port_map(struct reader *r, const struct yaml_node *node, struct 
 }
 
 /* Defines read_<name>: a port map into array and count of a struct. */
-#define READ_PORTS(name, type) \
-	static int read_##name(struct reader *r, const struct yaml_node *node, void *dst) \
-	{ \
-		type *to = (type *)(void *)((char *)dst - offsetof(type, ports)); \
-		struct array list = {0}; \
-		int rc = read_port_map(r, node, &list); \
-		to->ports = list.items; \
-		to->port_cnt = list.cnt; \
-		return rc; \
+#define READ_PORTS(name, type)                                                                               \
+	static int read_##name(struct reader *r, const struct yaml_node *node, void *dst)                    \
+	{                                                                                                    \
+		type *to = (type *)(void *)((char *)dst - offsetof(type, ports));                            \
+		struct array list = {0};                                                                     \
+		int rc = read_port_map(r, node, &list);                                                      \
+		to->ports = list.items;                                                                      \
+		to->port_cnt = list.cnt;                                                                     \
+		return rc;                                                                                   \
 	}
 
 READ_PORTS(service_ports, struct service)
@@ -338,9 +338,9 @@ static int read_memberships(struct reader *r, const struct yaml_node *node, void
 static int read_endpoint(struct reader *r, const struct yaml_node *key, struct service_endpoint *to)
 {
 	static const struct field fields[] = {
-		{"workloadUid", false, read_str, offsetof(struct service_endpoint, workload_uid)},
-		{"port", true, read_endpoint_ports, offsetof(struct service_endpoint, ports)},
-		{"status", false, read_status, offsetof(struct service_endpoint, status)},
+	        {"workloadUid", false, read_str, offsetof(struct service_endpoint, workload_uid)},
+	        {"port", true, read_endpoint_ports, offsetof(struct service_endpoint, ports)},
+	        {"status", false, read_status, offsetof(struct service_endpoint, status)},
 	};
 	int rc = yaml_str(key, &to->workload_uid, r->err);
 	return rc < 0 ? rc : read_map(r, yaml_value(key), ROWS(fields), false, to);
@@ -348,8 +348,8 @@ static int read_endpoint(struct reader *r, const struct yaml_node *key, struct s
 
 static int read_endpoints(struct reader *r, const struct yaml_node *node, void *dst)
 {
-	struct local_service *s = (struct local_service *)(void *)((char *)dst -
-								   offsetof(struct local_service, endpoints));
+	struct local_service *s =
+	        (struct local_service *)(void *)((char *)dst - offsetof(struct local_service, endpoints));
 
 	if (yaml_kind(node) != YAML_MAP)
 		return yaml_error(node, r->err, "a map of endpoints is expected");
@@ -368,9 +368,9 @@ static int read_endpoints(struct reader *r, const struct yaml_node *node, void *
 static int read_locality(struct reader *r, const struct yaml_node *node, void *dst)
 {
 	static const struct field fields[] = {
-		{"region", true, read_str, offsetof(struct locality, region)},
-		{"zone", true, read_str, offsetof(struct locality, zone)},
-		{"subzone", true, read_str, offsetof(struct locality, subzone)},
+	        {"region", true, read_str, offsetof(struct locality, region)},
+	        {"zone", true, read_str, offsetof(struct locality, zone)},
+	        {"subzone", true, read_str, offsetof(struct locality, subzone)},
 	};
 	return read_map(r, node, ROWS(fields), true, dst);
 }
@@ -378,10 +378,11 @@ static int read_locality(struct reader *r, const struct yaml_node *node, void *d
 static int read_app_tunnel(struct reader *r, const struct yaml_node *node, void *dst)
 {
 	static const struct field fields[] = {
-		{"protocol", true, read_tunnel_protocol, offsetof(struct workload, app_tunnel_protocol)},
-		{"port", false, read_u16, offsetof(struct workload, app_tunnel_port)},
+	        {"protocol", true, read_tunnel_protocol, offsetof(struct workload, app_tunnel_protocol)},
+	        {"port", false, read_u16, offsetof(struct workload, app_tunnel_port)},
 	};
-	struct workload *w = (struct workload *)(void *)((char *)dst - offsetof(struct workload, has_app_tunnel));
+	struct workload *w =
+	        (struct workload *)(void *)((char *)dst - offsetof(struct workload, has_app_tunnel));
 	w->has_app_tunnel = true;
 	return read_map(r, node, ROWS(fields), false, w);
 }
@@ -397,54 +398,67 @@ READ_LIST(scopes, struct service, enum lb_scope, scopes, scope_cnt, read_lb_scop
 static int read_lb(struct reader *r, const struct yaml_node *node, void *dst)
 {
 	static const struct field fields[] = {
-		{"routingPreferences", true, read_scopes, offsetof(struct service, scopes)},
-		{"mode", true, read_lb_mode, offsetof(struct service, lb_mode)},
-		{"healthPolicy", true, read_lb_health, offsetof(struct service, lb_health)},
+	        {"routingPreferences", true, read_scopes, offsetof(struct service, scopes)},
+	        {"mode", true, read_lb_mode, offsetof(struct service, lb_mode)},
+	        {"healthPolicy", true, read_lb_health, offsetof(struct service, lb_health)},
 	};
 	struct service *s = (struct service *)(void *)((char *)dst - offsetof(struct service, has_lb));
 	s->has_lb = true;
 	return read_map(r, node, ROWS(fields), false, s);
 }
 
-int local_workload(const struct yaml_node *node, struct arena *arena, struct workload *ret_workload,
-	struct err *err)
+int local_workload(
+        const struct yaml_node *node, struct arena *arena, struct workload *ret_workload, struct err *err)
 {
 #define AT(field) offsetof(struct workload, field)
 	static const struct field fields[] = {
-		{"workloadIps", true, read_ips, AT(ips)},
-		{"namespace", true, read_str, AT(ns)},
-		{"services", true, read_memberships, AT(services)},
-		{"uid", false, read_str, AT(uid)},
-		{"name", false, read_str, AT(name)},
-		{"trustDomain", false, read_str, AT(trust_domain)},
-		{"serviceAccount", false, read_str, AT(service_account)},
-		{"network", false, read_str, AT(network)},
-		{"workloadName", false, read_str, AT(workload_name)},
-		{"workloadType", false, read_str, AT(workload_type)},
-		{"canonicalName", false, read_str, AT(canonical_name)},
-		{"canonicalRevision", false, read_str, AT(canonical_revision)},
-		{"hostname", false, read_str, AT(hostname)},
-		{"node", false, read_str, AT(node)},
-		{"clusterId", false, read_str, AT(cluster_id)},
-		{"protocol", false, read_protocol, AT(protocol)},
-		{"networkMode", false, read_network_mode, AT(network_mode)},
-		{"status", false, read_status, AT(status)},
-		{"nativeTunnel", false, read_bool, AT(native_tunnel)},
-		{"applicationTunnel", false, read_app_tunnel, AT(has_app_tunnel)},
-		{"waypoint", false, read_waypoint, AT(waypoint)},
-		{"networkGateway", false, read_network_gateway, AT(network_gateway)},
-		{"authorizationPolicies", false, read_policies, AT(policies)},
-		{"locality", false, read_locality, AT(locality)},
-		{"capacity", false, read_u32, AT(capacity)},
+	        {"workloadIps", true, read_ips, AT(ips)},
+	        {"namespace", true, read_str, AT(ns)},
+	        {"services", true, read_memberships, AT(services)},
+	        {"uid", false, read_str, AT(uid)},
+	        {"name", false, read_str, AT(name)},
+	        {"trustDomain", false, read_str, AT(trust_domain)},
+	        {"serviceAccount", false, read_str, AT(service_account)},
+	        {"network", false, read_str, AT(network)},
+	        {"workloadName", false, read_str, AT(workload_name)},
+	        {"workloadType", false, read_str, AT(workload_type)},
+	        {"canonicalName", false, read_str, AT(canonical_name)},
+	        {"canonicalRevision", false, read_str, AT(canonical_revision)},
+	        {"hostname", false, read_str, AT(hostname)},
+	        {"node", false, read_str, AT(node)},
+	        {"clusterId", false, read_str, AT(cluster_id)},
+	        {"protocol", false, read_protocol, AT(protocol)},
+	        {"networkMode", false, read_network_mode, AT(network_mode)},
+	        {"status", false, read_status, AT(status)},
+	        {"nativeTunnel", false, read_bool, AT(native_tunnel)},
+	        {"applicationTunnel", false, read_app_tunnel, AT(has_app_tunnel)},
+	        {"waypoint", false, read_waypoint, AT(waypoint)},
+	        {"networkGateway", false, read_network_gateway, AT(network_gateway)},
+	        {"authorizationPolicies", false, read_policies, AT(policies)},
+	        {"locality", false, read_locality, AT(locality)},
+	        {"capacity", false, read_u32, AT(capacity)},
 	};
 #undef AT
 	struct reader r = {.arena = arena, .err = err};
 	const struct gateway_ref none = {.addr.network = "", .ns = "", .host = ""};
 	struct workload w = {
-		.uid = "", .name = "", .ns = "", .trust_domain = "", .service_account = "", .network = "",
-		.workload_name = "", .workload_type = "", .canonical_name = "", .canonical_revision = "",
-		.hostname = "", .node = "", .cluster_id = "", .locality = {"", "", ""}, .capacity = 1,
-		.waypoint = none, .network_gateway = none,
+	        .uid = "",
+	        .name = "",
+	        .ns = "",
+	        .trust_domain = "",
+	        .service_account = "",
+	        .network = "",
+	        .workload_name = "",
+	        .workload_type = "",
+	        .canonical_name = "",
+	        .canonical_revision = "",
+	        .hostname = "",
+	        .node = "",
+	        .cluster_id = "",
+	        .locality = {"", "", ""},
+	        .capacity = 1,
+	        .waypoint = none,
+	        .network_gateway = none,
 	};
 
 	int rc = read_map(&r, node, ROWS(fields), false, &w);
@@ -453,31 +467,33 @@ int local_workload(const struct yaml_node *node, struct arena *arena, struct wor
 	return rc;
 }
 
-int local_service(const struct yaml_node *node, struct arena *arena, struct local_service *ret_service,
-	struct err *err)
+int local_service(
+        const struct yaml_node *node, struct arena *arena, struct local_service *ret_service, struct err *err)
 {
 #define AT(field) offsetof(struct local_service, field)
 	static const struct field fields[] = {
-		{"name", true, read_str, AT(service.name)},
-		{"namespace", true, read_str, AT(service.ns)},
-		{"hostname", true, read_str, AT(service.hostname)},
-		{"vips", true, read_vips, AT(service.vips)},
-		{"ports", true, read_service_ports, AT(service.ports)},
-		{"cidrVips", false, read_cidrs, AT(service.cidrs)},
-		{"endpoints", false, read_endpoints, AT(endpoints)},
-		{"subjectAltNames", false, read_sans, AT(service.sans)},
-		{"waypoint", false, read_service_waypoint, AT(service.waypoint)},
-		{"weightedWaypoints", false, read_weighteds, AT(service.weighted)},
-		{"loadBalancer", false, read_lb, AT(service.has_lb)},
-		{"ipFamilies", false, read_families, AT(service.families)},
-		{"canonical", false, read_bool, AT(service.canonical)},
-		{"visibility", false, read_visibility, AT(service.visibility)},
+	        {"name", true, read_str, AT(service.name)},
+	        {"namespace", true, read_str, AT(service.ns)},
+	        {"hostname", true, read_str, AT(service.hostname)},
+	        {"vips", true, read_vips, AT(service.vips)},
+	        {"ports", true, read_service_ports, AT(service.ports)},
+	        {"cidrVips", false, read_cidrs, AT(service.cidrs)},
+	        {"endpoints", false, read_endpoints, AT(endpoints)},
+	        {"subjectAltNames", false, read_sans, AT(service.sans)},
+	        {"waypoint", false, read_service_waypoint, AT(service.waypoint)},
+	        {"weightedWaypoints", false, read_weighteds, AT(service.weighted)},
+	        {"loadBalancer", false, read_lb, AT(service.has_lb)},
+	        {"ipFamilies", false, read_families, AT(service.families)},
+	        {"canonical", false, read_bool, AT(service.canonical)},
+	        {"visibility", false, read_visibility, AT(service.visibility)},
 	};
 #undef AT
 	struct reader r = {.arena = arena, .err = err};
 	struct local_service s = {
-		.service = {.name = "", .ns = "", .hostname = "",
-			.waypoint = {.addr.network = "", .ns = "", .host = ""}},
+	        .service = {.name = "",
+	                .ns = "",
+	                .hostname = "",
+	                .waypoint = {.addr.network = "", .ns = "", .host = ""}},
 	};
 
 	int rc = read_map(&r, node, ROWS(fields), false, &s);
@@ -490,10 +506,10 @@ int local_service(const struct yaml_node *node, struct arena *arena, struct loca
 static int read_string_match(struct reader *r, const struct yaml_node *node, void *dst)
 {
 	static const struct yaml_word tags[] = {
-		{"!Exact", MATCH_EXACT},
-		{"!Prefix", MATCH_PREFIX},
-		{"!Suffix", MATCH_SUFFIX},
-		{NULL, 0},
+	        {"!Exact", MATCH_EXACT},
+	        {"!Prefix", MATCH_PREFIX},
+	        {"!Suffix", MATCH_SUFFIX},
+	        {NULL, 0},
 	};
 	struct string_match *m = dst;
 
@@ -514,13 +530,13 @@ static int read_string_match(struct reader *r, const struct yaml_node *node, voi
 static int read_sa_match(struct reader *r, const struct yaml_node *node, void *dst)
 {
 	static const struct field fields[] = {
-		{"namespace", true, read_str, offsetof(struct sa_match, ns)},
-		{"serviceAccount", true, read_str, offsetof(struct sa_match, service_account)},
+	        {"namespace", true, read_str, offsetof(struct sa_match, ns)},
+	        {"serviceAccount", true, read_str, offsetof(struct sa_match, service_account)},
 	};
 	return read_map(r, node, ROWS(fields), true, dst);
 }
 
-#define READ_MATCHES(name, owner, cnt, read_item) \
+#define READ_MATCHES(name, owner, cnt, read_item)                                                            \
 	READ_LIST(name, struct policy_match, owner, name, cnt, read_item)
 READ_MATCHES(namespaces, struct string_match, namespace_cnt, read_string_match)
 READ_MATCHES(not_namespaces, struct string_match, not_namespace_cnt, read_string_match)
@@ -539,40 +555,42 @@ static int read_match(struct reader *r, const struct yaml_node *node, void *dst)
 {
 #define AT(field) offsetof(struct policy_match, field)
 	static const struct field fields[] = {
-		{"namespaces", false, read_namespaces, AT(namespaces)},
-		{"notNamespaces", false, read_not_namespaces, AT(not_namespaces)},
-		{"principals", false, read_principals, AT(principals)},
-		{"notPrincipals", false, read_not_principals, AT(not_principals)},
-		{"serviceAccounts", false, read_accounts, AT(accounts)},
-		{"notServiceAccounts", false, read_not_accounts, AT(not_accounts)},
-		{"sourceIps", false, read_source_ips, AT(source_ips)},
-		{"notSourceIps", false, read_not_source_ips, AT(not_source_ips)},
-		{"destinationIps", false, read_dest_ips, AT(dest_ips)},
-		{"notDestinationIps", false, read_not_dest_ips, AT(not_dest_ips)},
-		{"destinationPorts", false, read_dest_ports, AT(dest_ports)},
-		{"notDestinationPorts", false, read_not_dest_ports, AT(not_dest_ports)},
+	        {"namespaces", false, read_namespaces, AT(namespaces)},
+	        {"notNamespaces", false, read_not_namespaces, AT(not_namespaces)},
+	        {"principals", false, read_principals, AT(principals)},
+	        {"notPrincipals", false, read_not_principals, AT(not_principals)},
+	        {"serviceAccounts", false, read_accounts, AT(accounts)},
+	        {"notServiceAccounts", false, read_not_accounts, AT(not_accounts)},
+	        {"sourceIps", false, read_source_ips, AT(source_ips)},
+	        {"notSourceIps", false, read_not_source_ips, AT(not_source_ips)},
+	        {"destinationIps", false, read_dest_ips, AT(dest_ips)},
+	        {"notDestinationIps", false, read_not_dest_ips, AT(not_dest_ips)},
+	        {"destinationPorts", false, read_dest_ports, AT(dest_ports)},
+	        {"notDestinationPorts", false, read_not_dest_ports, AT(not_dest_ports)},
 	};
 #undef AT
 	return read_map(r, node, ROWS(fields), true, dst);
 }
 
-/* A clause is a list of matches, a rule a list of clauses: both are an array with its count and nothing else. */
+/* A clause is a list of matches, a rule a list of clauses: both are an array with its count and nothing else.
+ */
 READ_LIST(clause, struct policy_clause, struct policy_match, matches, match_cnt, read_match)
 READ_LIST(rule, struct policy_rule, struct policy_clause, clauses, clause_cnt, read_clause)
 READ_LIST(rules, struct policy, struct policy_rule, rules, rule_cnt, read_rule)
 _Static_assert(offsetof(struct policy_clause, matches) == 0 && offsetof(struct policy_rule, clauses) == 0,
-	"an element's place is its array's place");
+        "an element's place is its array's place");
 
-int local_policy(const struct yaml_node *node, struct arena *arena, struct policy *ret_policy, struct err *err)
+int local_policy(
+        const struct yaml_node *node, struct arena *arena, struct policy *ret_policy, struct err *err)
 {
 #define AT(field) offsetof(struct policy, field)
 	static const struct field fields[] = {
-		{"name", true, read_str, AT(name)},
-		{"namespace", true, read_str, AT(ns)},
-		{"scope", true, read_policy_scope, AT(scope)},
-		{"action", true, read_policy_action, AT(action)},
-		{"dryRun", true, read_bool, AT(dry_run)},
-		{"rules", true, read_rules, AT(rules)},
+	        {"name", true, read_str, AT(name)},
+	        {"namespace", true, read_str, AT(ns)},
+	        {"scope", true, read_policy_scope, AT(scope)},
+	        {"action", true, read_policy_action, AT(action)},
+	        {"dryRun", true, read_bool, AT(dry_run)},
+	        {"rules", true, read_rules, AT(rules)},
 	};
 #undef AT
 	struct reader r = {.arena = arena, .err = err};

@@ -22,11 +22,11 @@ struct local_service {
  * Each fills *ret from an element; strings may borrow the document, the rest
  * is in `arena`. 0, -EINVAL or -ENOMEM with text.
  */
-int local_workload(const struct yaml_node *node, struct arena *arena, struct workload *ret_workload,
-	struct err *err);
+int local_workload(
+        const struct yaml_node *node, struct arena *arena, struct workload *ret_workload, struct err *err);
 int local_service(const struct yaml_node *node, struct arena *arena, struct local_service *ret_service,
-	struct err *err);
-int local_policy(const struct yaml_node *node, struct arena *arena, struct policy *ret_policy,
-	struct err *err);
+        struct err *err);
+int local_policy(
+        const struct yaml_node *node, struct arena *arena, struct policy *ret_policy, struct err *err);
 
 #endif

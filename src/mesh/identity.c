@@ -11,7 +11,8 @@
 
 #define SCHEME "spiffe://"
 
-/* Takes the bytes up to the next slash, or to the end when is_last. False when the slash is missing or surplus. */
+/* Takes the bytes up to the next slash, or to the end when is_last. False when the slash is missing or
+ * surplus. */
 static bool part(const char **at, const char *end, bool is_last, const char **ret, size_t *ret_len)
 {
 	const char *slash = memchr(*at, '/', (size_t)(end - *at));
@@ -42,8 +43,8 @@ int identity_parse(const char *text, size_t len, struct identity *ret_identity)
 		return -EINVAL;
 	const char *at = text + scheme_len, *end = text + len;
 	if (!part(&at, end, false, &id.td, &id.td_len) || !word(&at, end, "ns") ||
-		!part(&at, end, false, &id.ns, &id.ns_len) || !word(&at, end, "sa") ||
-		!part(&at, end, true, &id.sa, &id.sa_len))
+	        !part(&at, end, false, &id.ns, &id.ns_len) || !word(&at, end, "sa") ||
+	        !part(&at, end, true, &id.sa, &id.sa_len))
 		return -EINVAL;
 	*ret_identity = id;
 	return 0;
@@ -52,12 +53,12 @@ int identity_parse(const char *text, size_t len, struct identity *ret_identity)
 struct identity identity_of(const struct workload *workload)
 {
 	return (struct identity){
-		.td = workload->trust_domain,
-		.td_len = strlen(workload->trust_domain),
-		.ns = workload->ns,
-		.ns_len = strlen(workload->ns),
-		.sa = workload->service_account,
-		.sa_len = strlen(workload->service_account),
+	        .td = workload->trust_domain,
+	        .td_len = strlen(workload->trust_domain),
+	        .ns = workload->ns,
+	        .ns_len = strlen(workload->ns),
+	        .sa = workload->service_account,
+	        .sa_len = strlen(workload->service_account),
 	};
 }
 
@@ -76,10 +77,10 @@ int identity_format(const struct identity *identity, char *dst, size_t cap)
 {
 	/* A precision is an int; longer parts are no identity anyway. */
 	if (identity->td_len >= IDENTITY_STR_MAX || identity->ns_len >= IDENTITY_STR_MAX ||
-		identity->sa_len >= IDENTITY_STR_MAX)
+	        identity->sa_len >= IDENTITY_STR_MAX)
 		return -ENAMETOOLONG;
 	int len = snprintf(dst, cap, SCHEME "%.*s/ns/%.*s/sa/%.*s", (int)identity->td_len, identity->td,
-		(int)identity->ns_len, identity->ns, (int)identity->sa_len, identity->sa);
+	        (int)identity->ns_len, identity->ns, (int)identity->sa_len, identity->sa);
 	if (len < 0 || (size_t)len >= cap || len >= IDENTITY_STR_MAX)
 		return -ENAMETOOLONG;
 	return len;

@@ -11,10 +11,10 @@
 struct lb_place lb_place_of(const struct workload *workload)
 {
 	return (struct lb_place){
-		.network = workload->network,
-		.node = workload->node,
-		.cluster_id = workload->cluster_id,
-		.locality = workload->locality,
+	        .network = workload->network,
+	        .node = workload->node,
+	        .cluster_id = workload->cluster_id,
+	        .locality = workload->locality,
 	};
 }
 
@@ -37,8 +37,8 @@ static bool scope_matches(enum lb_scope scope, const struct lb_place *a, const s
 	return false;
 }
 
-unsigned lb_rank(const struct service *service, const struct lb_place *from, const struct lb_place *to,
-	bool *ret_full)
+unsigned lb_rank(
+        const struct service *service, const struct lb_place *from, const struct lb_place *to, bool *ret_full)
 {
 	unsigned matches = 0, bonus = 0;
 	bool is_full = true;
@@ -121,9 +121,9 @@ struct choice {
 	struct lb_place place;
 	enum lb_resolution resolution;
 	uint16_t port;
-	bool has_port;    /* the service has the port */
-	uint16_t target;  /* its target, 0 = named */
-	unsigned best;    /* highest rank among the candidates */
+	bool has_port;   /* the service has the port */
+	uint16_t target; /* its target, 0 = named */
+	unsigned best;   /* highest rank among the candidates */
 };
 
 /* The filter of dataplane.md 4.3, before any ranking. */
@@ -133,7 +133,7 @@ static bool is_candidate(const struct choice *c, const struct endpoint *ep)
 	uint16_t unused;
 
 	if (w->ip_cnt == 0 && w->hostname[0] == 0 &&
-		(strcmp(w->network, c->source->network) == 0 || !w->has_network_gateway))
+	        (strcmp(w->network, c->source->network) == 0 || !w->has_network_gateway))
 		return false;
 	if (c->resolution == LB_RESOLVE_WAYPOINT)
 		return c->has_port || w->has_app_tunnel;
@@ -176,15 +176,15 @@ static uint64_t weigh(struct choice *c, const struct endpoint *endpoints, size_t
 }
 
 const struct endpoint *lb_choose(const struct service *service, const struct endpoint *endpoints,
-	size_t endpoint_cnt, const struct workload *source, uint16_t service_port,
-	enum lb_resolution resolution, uint64_t random)
+        size_t endpoint_cnt, const struct workload *source, uint16_t service_port,
+        enum lb_resolution resolution, uint64_t random)
 {
 	struct choice c = {
-		.service = service,
-		.source = source,
-		.place = lb_place_of(source),
-		.resolution = resolution,
-		.port = service_port,
+	        .service = service,
+	        .source = source,
+	        .place = lb_place_of(source),
+	        .resolution = resolution,
+	        .port = service_port,
 	};
 
 	c.has_port = lb_port_find(service->ports, service->port_cnt, service_port, &c.target);

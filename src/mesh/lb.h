@@ -35,7 +35,7 @@ struct lb_place lb_place_of(const struct workload *workload);
  * NULL. The rule of a leading NETWORK scope is dataplane.md 4.3's.
  */
 unsigned lb_rank(const struct service *service, const struct lb_place *from, const struct lb_place *to,
-	bool *ret_full);
+        bool *ret_full);
 
 /*
  * Chooses among the endpoints, at random in proportion to capacity among the
@@ -43,11 +43,12 @@ unsigned lb_rank(const struct service *service, const struct lb_place *from, con
  * uniform bits; the same bits choose the same endpoint of the same list.
  */
 const struct endpoint *lb_choose(const struct service *service, const struct endpoint *endpoints,
-	size_t endpoint_cnt, const struct workload *source, uint16_t service_port,
-	enum lb_resolution resolution, uint64_t random);
+        size_t endpoint_cnt, const struct workload *source, uint16_t service_port,
+        enum lb_resolution resolution, uint64_t random);
 
 /* Target port of an endpoint for a service port, in the order of dataplane.md 4.4; 0 = none. */
-uint16_t lb_target_port(const struct service *service, const struct endpoint *endpoint, uint16_t service_port);
+uint16_t lb_target_port(
+        const struct service *service, const struct endpoint *endpoint, uint16_t service_port);
 
 /* Looks a service port up in a map; true and *ret_target (0 = named port) when it is there. */
 bool lb_port_find(const struct port_map *ports, size_t port_cnt, uint16_t service_port, uint16_t *ret_target);

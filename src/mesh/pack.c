@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
  * Workloads in packed form: one block each, repeated names interned, about
- * 300 bytes for a pod with one address and one service, where the plain
+ * 270 bytes for a pod with one address and one service, where the plain
  * record with its strings takes three times as much.
  */
 #include <errno.h>
@@ -12,24 +12,26 @@
 #include "mesh/store_int.h"
 
 _Static_assert(offsetof(struct addr_slot, ip) == offsetof(struct addr_slot, network) + sizeof(uint32_t),
-	"the key of an address is one run of bytes");
+        "the key of an address is one run of bytes");
 
 /* Where the parts of a block lie. */
 struct layout {
-	size_t addrs, eps, gateways, policies, ports, uid, name, size;
+	size_t eps, gateways, policies, ports, uid, name, size;
 };
 
-static void layout_of(size_t ips, size_t eps, size_t gateways, size_t policies, size_t ports,
-	size_t uid_len, size_t name_len, struct layout *l)
+static struct layout layout_of(const struct workload *w, size_t port_cnt, bool has_name_in_uid)
 {
-	l->addrs = sizeof(struct pw);
-	l->eps = l->addrs + ips * sizeof(struct addr_slot);
-	l->gateways = l->eps + eps * sizeof(struct pw_ep);
-	l->policies = l->gateways + gateways * sizeof(struct pw_gateway);
-	l->ports = l->policies + policies * sizeof(uint32_t);
-	l->uid = l->ports + ports * sizeof(struct port_map);
-	l->name = l->uid + uid_len + 1;
-	l->size = l->name + name_len + 1;
+	size_t gateway_cnt = (size_t)w->has_waypoint + w->has_network_gateway;
+	struct layout l;
+
+	l.eps = sizeof(struct pw) + w->ip_cnt * sizeof(struct addr_slot);
+	l.gateways = l.eps + w->service_cnt * sizeof(struct pw_ep);
+	l.policies = l.gateways + gateway_cnt * sizeof(struct pw_gateway);
+	l.ports = l.policies + w->policy_cnt * sizeof(uint32_t);
+	l.uid = l.ports + port_cnt * sizeof(struct port_map);
+	l.name = l.uid + strlen(w->uid) + 1;
+	l.size = l.name + (has_name_in_uid ? 0 : strlen(w->name) + 1);
+	return l;
 }
 
 /* The parts between eps and uid, found from the front. */
@@ -50,7 +52,14 @@ static struct port_map *ports_of(const struct pw *pw)
 
 const char *pw_name(const struct pw *pw)
 {
-	return pw->uid + strlen(pw->uid) + 1;
+	return pw->has_name_in_uid ? strrchr(pw->uid, '/') + 1 : pw->uid + strlen(pw->uid) + 1;
+}
+
+/* Whether the name need not be kept beside the uid. */
+static bool ends_with_name(const char *uid, const char *name)
+{
+	const char *slash = strrchr(uid, '/');
+	return slash && strcmp(slash + 1, name) == 0;
 }
 
 const char *pw_text(const struct store *store, const struct pw *pw, enum pw_str str)
@@ -68,7 +77,7 @@ static int check_size(const struct workload *w, size_t *ret_ports)
 	size_t ports = 0;
 
 	if (w->ip_cnt > STORE_WORKLOAD_IPS_MAX || w->service_cnt > STORE_WORKLOAD_SERVICES_MAX ||
-		w->policy_cnt > STORE_WORKLOAD_POLICIES_MAX)
+	        w->policy_cnt > STORE_WORKLOAD_POLICIES_MAX)
 		return ERR_TOO_MANY;
 	for (size_t i = 0; i < w->service_cnt; i++) {
 		if (w->services[i].port_cnt > UINT16_MAX)
@@ -85,20 +94,20 @@ static int check_size(const struct workload *w, size_t *ret_ports)
 static int intern_strings(struct intern *names, const struct workload *w, struct pw *pw)
 {
 	const char *const texts[PW_STR_CNT] = {
-		[PW_NS] = w->ns,
-		[PW_TRUST_DOMAIN] = w->trust_domain,
-		[PW_SERVICE_ACCOUNT] = w->service_account,
-		[PW_NETWORK] = w->network,
-		[PW_WORKLOAD_NAME] = w->workload_name,
-		[PW_WORKLOAD_TYPE] = w->workload_type,
-		[PW_CANONICAL_NAME] = w->canonical_name,
-		[PW_CANONICAL_REVISION] = w->canonical_revision,
-		[PW_HOSTNAME] = w->hostname,
-		[PW_NODE] = w->node,
-		[PW_CLUSTER] = w->cluster_id,
-		[PW_REGION] = w->locality.region,
-		[PW_ZONE] = w->locality.zone,
-		[PW_SUBZONE] = w->locality.subzone,
+	        [PW_NS] = w->ns,
+	        [PW_TRUST_DOMAIN] = w->trust_domain,
+	        [PW_SERVICE_ACCOUNT] = w->service_account,
+	        [PW_NETWORK] = w->network,
+	        [PW_WORKLOAD_NAME] = w->workload_name,
+	        [PW_WORKLOAD_TYPE] = w->workload_type,
+	        [PW_CANONICAL_NAME] = w->canonical_name,
+	        [PW_CANONICAL_REVISION] = w->canonical_revision,
+	        [PW_HOSTNAME] = w->hostname,
+	        [PW_NODE] = w->node,
+	        [PW_CLUSTER] = w->cluster_id,
+	        [PW_REGION] = w->locality.region,
+	        [PW_ZONE] = w->locality.zone,
+	        [PW_SUBZONE] = w->locality.subzone,
 	};
 	int rc = 0;
 
@@ -186,27 +195,23 @@ static void pack_plain(const struct workload *w, struct pw *pw, enum store_origi
 	}
 }
 
-int pw_new(struct store *store, const struct workload *w, enum store_origin origin, struct pw **ret_pw)
+/* A block with its lists laid out, empty of all that is counted elsewhere. NULL when out of memory. */
+static struct pw *make_block(const struct workload *w, size_t port_cnt)
 {
-	struct layout l;
-	size_t port_cnt;
-	int rc = check_size(w, &port_cnt);
-
-	if (rc < 0)
-		return rc;
-	layout_of(w->ip_cnt, w->service_cnt, (size_t)w->has_waypoint + w->has_network_gateway, w->policy_cnt,
-		port_cnt, strlen(w->uid), strlen(w->name), &l);
+	bool in_uid = ends_with_name(w->uid, w->name);
+	struct layout l = layout_of(w, port_cnt, in_uid);
 	struct pw *pw = mem_zalloc(1, l.size);
-	if (!pw)
-		return -ENOMEM;
 	char *base = (char *)pw;
-	pw->addrs = (struct addr_slot *)(void *)(base + l.addrs);
+
+	if (!pw)
+		return NULL;
 	pw->eps = (struct pw_ep *)(void *)(base + l.eps);
 	pw->uid = base + l.uid;
 	memcpy(pw->uid, w->uid, strlen(w->uid));
-	memcpy(base + l.name, w->name, strlen(w->name));
+	pw->has_name_in_uid = in_uid;
+	if (!in_uid)
+		memcpy(base + l.name, w->name, strlen(w->name));
 	pw->size = (uint32_t)l.size;
-	store->workload_bytes += pw->size;
 	pw->ip_cnt = (uint16_t)w->ip_cnt;
 	pw->ep_cnt = (uint16_t)w->service_cnt;
 	pw->policy_cnt = (uint16_t)w->policy_cnt;
@@ -218,6 +223,20 @@ int pw_new(struct store *store, const struct workload *w, enum store_origin orig
 		list_init(&pw->eps[i].in_svc);
 		pw->eps[i].owner = pw;
 	}
+	return pw;
+}
+
+int pw_new(struct store *store, const struct workload *w, enum store_origin origin, struct pw **ret_pw)
+{
+	size_t port_cnt;
+	int rc = check_size(w, &port_cnt);
+
+	if (rc < 0)
+		return rc;
+	struct pw *pw = make_block(w, port_cnt);
+	if (!pw)
+		return -ENOMEM;
+	store->workload_bytes += pw->size;
 	rc = intern_strings(&store->names, w, pw);
 	if (rc == 0)
 		rc = pack_gateways(&store->names, w, pw);
@@ -262,7 +281,7 @@ static bool same_gateways(const struct pw *a, const struct pw *b)
 		return false;
 	for (size_t i = 0; i < (size_t)a->has_waypoint + a->has_gateway; i++) {
 		if (ga[i].a != gb[i].a || ga[i].b != gb[i].b || ga[i].is_host != gb[i].is_host ||
-			ga[i].port != gb[i].port || !ip_eq(&ga[i].ip, &gb[i].ip))
+		        ga[i].port != gb[i].port || !ip_eq(&ga[i].ip, &gb[i].ip))
 			return false;
 	}
 	return true;
@@ -333,8 +352,8 @@ static void *copy_array(struct unpacker *u, size_t cnt, size_t size)
 	return p;
 }
 
-static struct gateway_ref copy_gateway(struct unpacker *u, const struct pw_gateway *g,
-	const struct gateway_ref *like)
+static struct gateway_ref copy_gateway(
+        struct unpacker *u, const struct pw_gateway *g, const struct gateway_ref *like)
 {
 	struct gateway_ref ref = {.is_host = g->is_host, .hbone_port = g->port};
 
@@ -346,8 +365,8 @@ static struct gateway_ref copy_gateway(struct unpacker *u, const struct pw_gatew
 }
 
 /* Copies the interned strings, sharing with `like` where it has the same. */
-static void copy_strings(struct unpacker *u, const struct pw *pw, const struct workload *like,
-	struct workload *w)
+static void copy_strings(
+        struct unpacker *u, const struct pw *pw, const struct workload *like, struct workload *w)
 {
 #define COPY(field, str) w->field = copy_id(u, pw->ids[str], like ? like->field : NULL)
 	COPY(ns, PW_NS);
@@ -383,10 +402,10 @@ static void copy_lists(struct unpacker *u, const struct pw *pw, struct workload 
 		if (ports)
 			memcpy(ports, pw_ports(pw, ep), ep->port_cnt * sizeof(*ports));
 		services[n++] = (struct workload_service){
-			.ns = copy_text(u, ep->svc->ns, w->ns),
-			.hostname = copy_text(u, ep->svc->hostname, NULL),
-			.ports = ports,
-			.port_cnt = ports ? ep->port_cnt : 0,
+		        .ns = copy_text(u, ep->svc->ns, w->ns),
+		        .hostname = copy_text(u, ep->svc->hostname, NULL),
+		        .ports = ports,
+		        .port_cnt = ports ? ep->port_cnt : 0,
 		};
 	}
 	w->policies = policies;
@@ -396,23 +415,23 @@ static void copy_lists(struct unpacker *u, const struct pw *pw, struct workload 
 }
 
 int pw_unpack(const struct store *store, const struct pw *pw, struct arena *arena, enum pw_detail detail,
-	const struct workload *like, struct workload *ret_workload)
+        const struct workload *like, struct workload *ret_workload)
 {
 	struct unpacker u = {.names = &store->names, .arena = arena};
 	const struct pw_gateway *gateway = gateways_of(pw);
 	struct workload w = {
-		.capacity = pw->capacity,
-		.protocol = (enum workload_protocol)pw->protocol,
-		.network_mode = pw->is_host_network ? NETWORK_MODE_HOST : NETWORK_MODE_STANDARD,
-		.status = pw->is_unhealthy ? WORKLOAD_UNHEALTHY : WORKLOAD_HEALTHY,
-		.native_tunnel = pw->is_native,
-		.has_waypoint = pw->has_waypoint,
-		.waypoint = {.addr.network = "", .ns = "", .host = ""},
-		.has_network_gateway = pw->has_gateway,
-		.network_gateway = {.addr.network = "", .ns = "", .host = ""},
-		.has_app_tunnel = pw->has_app_tunnel,
-		.app_tunnel_protocol = (enum app_tunnel_protocol)pw->app_protocol,
-		.app_tunnel_port = pw->app_port,
+	        .capacity = pw->capacity,
+	        .protocol = (enum workload_protocol)pw->protocol,
+	        .network_mode = pw->is_host_network ? NETWORK_MODE_HOST : NETWORK_MODE_STANDARD,
+	        .status = pw->is_unhealthy ? WORKLOAD_UNHEALTHY : WORKLOAD_HEALTHY,
+	        .native_tunnel = pw->is_native,
+	        .has_waypoint = pw->has_waypoint,
+	        .waypoint = {.addr.network = "", .ns = "", .host = ""},
+	        .has_network_gateway = pw->has_gateway,
+	        .network_gateway = {.addr.network = "", .ns = "", .host = ""},
+	        .has_app_tunnel = pw->has_app_tunnel,
+	        .app_tunnel_protocol = (enum app_tunnel_protocol)pw->app_protocol,
+	        .app_tunnel_port = pw->app_port,
 	};
 
 	w.uid = copy_text(&u, pw->uid, NULL);

@@ -77,12 +77,12 @@ static bool any_account(const struct sa_match *list, size_t cnt, const struct rb
 
 	for (size_t i = 0; conn->has_identity && i < cnt; i++) {
 		struct identity want = {
-			.td = id->td,
-			.td_len = id->td_len,
-			.ns = list[i].ns,
-			.ns_len = strlen(list[i].ns),
-			.sa = list[i].service_account,
-			.sa_len = strlen(list[i].service_account),
+		        .td = id->td,
+		        .td_len = id->td_len,
+		        .ns = list[i].ns,
+		        .ns_len = strlen(list[i].ns),
+		        .sa = list[i].service_account,
+		        .sa_len = strlen(list[i].service_account),
 		};
 		if (identity_eq(&want, id))
 			return true;
@@ -111,14 +111,15 @@ static bool any_port(const uint16_t *list, size_t cnt, uint16_t port)
 static bool is_empty(const struct policy_match *m)
 {
 	return m->namespace_cnt + m->not_namespace_cnt + m->principal_cnt + m->not_principal_cnt +
-		       m->account_cnt + m->not_account_cnt + m->source_ip_cnt + m->not_source_ip_cnt +
-		       m->dest_ip_cnt + m->not_dest_ip_cnt + m->dest_port_cnt + m->not_dest_port_cnt ==
+	               m->account_cnt + m->not_account_cnt + m->source_ip_cnt + m->not_source_ip_cnt +
+	               m->dest_ip_cnt + m->not_dest_ip_cnt + m->dest_port_cnt + m->not_dest_port_cnt ==
 	       0;
 }
 
 /* A field holds when a positive value matches or there is none, and no negative one matches. */
-#define FIELD(any, list, cnt, not_list, not_cnt, ...) \
-	(((cnt) == 0 || any(list, cnt, __VA_ARGS__)) && !((not_cnt) > 0 && any(not_list, not_cnt, __VA_ARGS__)))
+#define FIELD(any, list, cnt, not_list, not_cnt, ...)                                                        \
+	(((cnt) == 0 || any(list, cnt, __VA_ARGS__)) &&                                                      \
+	        !((not_cnt) > 0 && any(not_list, not_cnt, __VA_ARGS__)))
 
 static bool match_holds(const struct policy_match *m, const struct subject *s)
 {
@@ -127,16 +128,16 @@ static bool match_holds(const struct policy_match *m, const struct subject *s)
 	if (is_empty(m))
 		return false;
 	return FIELD(any_cidr, m->dest_ips, m->dest_ip_cnt, m->not_dest_ips, m->not_dest_ip_cnt,
-		       &c->destination.ip) &&
+	               &c->destination.ip) &&
 	       FIELD(any_cidr, m->source_ips, m->source_ip_cnt, m->not_source_ips, m->not_source_ip_cnt,
-		       &c->source) &&
+	               &c->source) &&
 	       FIELD(any_port, m->dest_ports, m->dest_port_cnt, m->not_dest_ports, m->not_dest_port_cnt,
-		       c->destination.port) &&
+	               c->destination.port) &&
 	       FIELD(any_string, m->namespaces, m->namespace_cnt, m->not_namespaces, m->not_namespace_cnt,
-		       s->ns, s->ns_len) &&
+	               s->ns, s->ns_len) &&
 	       FIELD(any_account, m->accounts, m->account_cnt, m->not_accounts, m->not_account_cnt, c) &&
 	       FIELD(any_principal, m->principals, m->principal_cnt, m->not_principals, m->not_principal_cnt,
-		       s);
+	               s);
 }
 
 static bool clause_holds(const struct policy_clause *clause, const struct subject *s)
@@ -218,7 +219,7 @@ static void dry_runs(struct pass p, const struct subject *s, const struct rbac_o
 }
 
 struct rbac_result rbac_check(const struct policy *const *policies, size_t policy_cnt,
-	const struct rbac_conn *conn, const struct rbac_observer *observer)
+        const struct rbac_conn *conn, const struct rbac_observer *observer)
 {
 	struct subject s;
 	struct pass deny = {.policies = policies, .cnt = policy_cnt, .action = POLICY_DENY};
@@ -263,13 +264,13 @@ void rbac_reason(const struct rbac_result *result, char *dst, size_t cap)
 const char *rbac_event_text(enum rbac_event event)
 {
 	static const char *const texts[] = {
-		[RBAC_DENY_MATCH] = "deny policy match",
-		[RBAC_ALLOW_MATCH] = "allow policy match",
-		[RBAC_NO_ALLOW_POLICIES] = "no allow policies, allow",
-		[RBAC_ALLOW_UNMATCHED] = "no allow policies matched",
-		[RBAC_DRY_DENY_MATCH] = "dry-run: deny policy match",
-		[RBAC_DRY_ALLOW_MATCH] = "dry-run: allow policy match",
-		[RBAC_DRY_ALLOW_UNMATCHED] = "dry-run: no allow policies match",
+	        [RBAC_DENY_MATCH] = "deny policy match",
+	        [RBAC_ALLOW_MATCH] = "allow policy match",
+	        [RBAC_NO_ALLOW_POLICIES] = "no allow policies, allow",
+	        [RBAC_ALLOW_UNMATCHED] = "no allow policies matched",
+	        [RBAC_DRY_DENY_MATCH] = "dry-run: deny policy match",
+	        [RBAC_DRY_ALLOW_MATCH] = "dry-run: allow policy match",
+	        [RBAC_DRY_ALLOW_UNMATCHED] = "dry-run: no allow policies match",
 	};
 	return texts[event];
 }

@@ -51,7 +51,7 @@ struct rbac_result {
  * order; dataplane.md 10.2). observer may be NULL.
  */
 struct rbac_result rbac_check(const struct policy *const *policies, size_t policy_cnt,
-	const struct rbac_conn *conn, const struct rbac_observer *observer);
+        const struct rbac_conn *conn, const struct rbac_observer *observer);
 
 /* Whether one policy matches the connection, whatever its action and dry-run mark (dataplane.md 10.3). */
 bool rbac_policy_matches(const struct policy *policy, const struct rbac_conn *conn);

@@ -71,8 +71,8 @@ static const struct net_cidr *dup_cidrs(struct copier *c, const struct net_cidr 
 	return copy;
 }
 
-static const struct weighted_waypoint *dup_weighted(struct copier *c, const struct weighted_waypoint *list,
-	size_t cnt)
+static const struct weighted_waypoint *dup_weighted(
+        struct copier *c, const struct weighted_waypoint *list, size_t cnt)
 {
 	struct weighted_waypoint *copy = DUP(c, list, cnt);
 	for (size_t i = 0; copy && i < cnt; i++)
@@ -80,7 +80,8 @@ static const struct weighted_waypoint *dup_weighted(struct copier *c, const stru
 	return copy;
 }
 
-int record_copy_service(struct arena *arena, const struct service *service, const struct service **ret_service)
+int record_copy_service(
+        struct arena *arena, const struct service *service, const struct service **ret_service)
 {
 	struct copier c = {.arena = arena};
 	struct service *s = DUP(&c, service, 1);
@@ -172,7 +173,7 @@ int record_copy_policy(struct arena *arena, const struct policy *policy, const s
 }
 
 int record_copy_endpoints(struct arena *arena, const struct service_endpoint *endpoints, size_t cnt,
-	const struct service_endpoint **ret_endpoints)
+        const struct service_endpoint **ret_endpoints)
 {
 	struct copier c = {.arena = arena};
 	struct service_endpoint *copy = DUP(&c, endpoints, cnt);
@@ -232,14 +233,14 @@ static bool eq_scope(const enum lb_scope *a, const enum lb_scope *b)
 }
 
 /* Defines eq_<name>s(a, a_cnt, b, b_cnt): two lists element by element. */
-#define EQ_LIST(name, type) \
-	static bool eq_##name##s(type const *a, size_t a_cnt, type const *b, size_t b_cnt) \
-	{ \
-		for (size_t i = 0; a_cnt == b_cnt && i < a_cnt; i++) { \
-			if (!eq_##name(&a[i], &b[i])) \
-				return false; \
-		} \
-		return a_cnt == b_cnt; \
+#define EQ_LIST(name, type)                                                                                  \
+	static bool eq_##name##s(type const *a, size_t a_cnt, type const *b, size_t b_cnt)                   \
+	{                                                                                                    \
+		for (size_t i = 0; a_cnt == b_cnt && i < a_cnt; i++) {                                       \
+			if (!eq_##name(&a[i], &b[i]))                                                        \
+				return false;                                                                \
+		}                                                                                            \
+		return a_cnt == b_cnt;                                                                       \
 	}
 
 EQ_LIST(vip, struct net_addr)
@@ -295,8 +296,8 @@ EQ_LIST(account, struct sa_match)
 EQ_LIST(number, uint16_t)
 EQ_LIST(cidr, struct cidr)
 
-bool record_eq_endpoints(const struct service_endpoint *a, size_t a_cnt, const struct service_endpoint *b,
-	size_t b_cnt)
+bool record_eq_endpoints(
+        const struct service_endpoint *a, size_t a_cnt, const struct service_endpoint *b, size_t b_cnt)
 {
 	return eq_endpoints(a, a_cnt, b, b_cnt);
 }

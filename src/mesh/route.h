@@ -48,11 +48,11 @@ struct mesh_source {
 
 /* What routing must know of this proxy. */
 struct route_env {
-	const char *network;     /* NETWORK; never NULL */
-	bool has_socks;          /* port 15080 is ours too */
-	bool local_app_tunnel;   /* LOCALHOST_APP_TUNNEL: PROXY tunnels are dialled over loopback */
-	struct ip source_ip;     /* outbound: address of the application's socket */
-	uint64_t random;         /* 64 uniform bits, drawn once per connection */
+	const char *network;   /* NETWORK; never NULL */
+	bool has_socks;        /* port 15080 is ours too */
+	bool local_app_tunnel; /* LOCALHOST_APP_TUNNEL: PROXY tunnels are dialled over loopback */
+	struct ip source_ip;   /* outbound: address of the application's socket */
+	uint64_t random;       /* 64 uniform bits, drawn once per connection */
 };
 
 /* How the connection goes on (dataplane.md 4.2). */
@@ -75,13 +75,16 @@ struct route {
 	struct addr tcp_dst;                 /* what to connect to */
 	char authority[ROUTE_AUTHORITY_MAX]; /* CONNECT authority of the (both) tunnels; "" without tunnel */
 	struct route_identities identities;  /* of the peer of the (outer) tunnel; none without tunnel */
-	struct route_identities inner;       /* ROUTE_DOUBLE_HBONE: of the peer of the inner tunnel; may be empty, then nothing matches */
-	const struct workload *workload;     /* destination for telemetry: endpoint, waypoint or gateway; NULL = unknown */
-	const struct service *service;       /* destination service for telemetry and the forwarded header; NULL = none */
-	bool is_waypoint;                    /* the peer is a waypoint */
-	struct view **views;                 /* references held; private */
+	struct route_identities inner; /* ROUTE_DOUBLE_HBONE: of the peer of the inner tunnel; may be empty,
+	                                  then nothing matches */
+	const struct workload
+	        *workload; /* destination for telemetry: endpoint, waypoint or gateway; NULL = unknown */
+	const struct service
+	        *service;    /* destination service for telemetry and the forwarded header; NULL = none */
+	bool is_waypoint;    /* the peer is a waypoint */
+	struct view **views; /* references held; private */
 	size_t view_cnt;
-	void *block;                         /* memory of texts and views; private */
+	void *block; /* memory of texts and views; private */
 };
 
 /*
@@ -90,14 +93,14 @@ struct route {
  * err->code is the code returned and err->text the text of dataplane.md 17.
  */
 int route_outbound(const struct route_env *env, const struct mesh_source *source, const struct workload *self,
-	const struct addr *dst, struct route *ret_route, struct err *err);
+        const struct addr *dst, struct route *ret_route, struct err *err);
 
 /* Drops what a route holds; harmless on a zeroed one and when called twice. */
 void route_done(struct route *route);
 
 /* An authority as a CONNECT request carries it. */
 struct route_authority {
-	bool is_host;                /* true: host is set; false: ip is set */
+	bool is_host; /* true: host is set; false: ip is set */
 	struct ip ip;
 	char host[ROUTE_AUTHORITY_MAX]; /* as sent, no lower-casing */
 	uint16_t port;
@@ -112,24 +115,25 @@ int route_authority_parse(const char *text, size_t len, struct route_authority *
 
 /* An inbound request. */
 struct route_request {
-	struct addr local;              /* address the TCP connection was made to */
-	const char *authority;          /* of the CONNECT request */
-	size_t authority_len;           /* bytes */
-	const char *forwarded_host;     /* host= of the forwarded header, or "" */
+	struct addr local;          /* address the TCP connection was made to */
+	const char *authority;      /* of the CONNECT request */
+	size_t authority_len;       /* bytes */
+	const char *forwarded_host; /* host= of the forwarded header, or "" */
 };
 
 /* An inbound decision. Borrowed records live as long as it. */
 struct route_inbound {
-	struct addr upstream;          /* what to connect to */
-	struct addr rbac_dst;          /* destination that policies see (dataplane.md 8.4, last line) */
-	struct addr requested;         /* pod address and resolved port, before any tunnel: the log's original destination */
-	bool is_loopback;              /* upstream is loopback: dial from loopback, do not preserve the source */
-	bool has_proxy_header;         /* write a PROXY v2 header first */
-	struct addr proxy_dst;         /* destination in that header */
+	struct addr upstream;  /* what to connect to */
+	struct addr rbac_dst;  /* destination that policies see (dataplane.md 8.4, last line) */
+	struct addr requested; /* pod address and resolved port, before any tunnel: the log's original
+	                          destination */
+	bool is_loopback;      /* upstream is loopback: dial from loopback, do not preserve the source */
+	bool has_proxy_header; /* write a PROXY v2 header first */
+	struct addr proxy_dst; /* destination in that header */
 	const struct service *service; /* for telemetry, or NULL */
 	struct view **views;           /* references held; private */
 	size_t view_cnt;
-	void *block;                   /* private */
+	void *block; /* private */
 };
 
 /*
@@ -138,15 +142,17 @@ struct route_inbound {
  * code, *ret_status (400 or 503) and the text.
  */
 int route_inbound(const struct route_env *env, const struct mesh_source *source, const struct workload *self,
-	const struct route_request *request, struct route_inbound *ret_route, int *ret_status, struct err *err);
+        const struct route_request *request, struct route_inbound *ret_route, int *ret_status,
+        struct err *err);
 
 /*
  * Plaintext that was captured on its way to `dst` (dataplane.md 9): refuses
  * illegal ports, guesses the service for telemetry. The connection goes to
  * `dst` itself. 0, -EAGAIN, or an early denial.
  */
-int route_plaintext(const struct route_env *env, const struct mesh_source *source, const struct workload *self,
-	const struct addr *dst, struct route_inbound *ret_route, struct err *err);
+int route_plaintext(const struct route_env *env, const struct mesh_source *source,
+        const struct workload *self, const struct addr *dst, struct route_inbound *ret_route,
+        struct err *err);
 
 /* Drops what an inbound route holds; harmless on a zeroed one and when called twice. */
 void route_inbound_done(struct route_inbound *route);

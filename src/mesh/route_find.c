@@ -68,10 +68,10 @@ static uint64_t chance(const struct routing *r, enum routing_step step)
 
 /* One endpoint of a service, with its port. */
 static void from_service(struct routing *r, const struct view *view, uint16_t port,
-	enum lb_resolution resolution, enum routing_step step, struct upstream *ret_upstream)
+        enum lb_resolution resolution, enum routing_step step, struct upstream *ret_upstream)
 {
-	const struct endpoint *ep = lb_choose(view->service, view->endpoints, view->endpoint_cnt, r->self, port,
-		resolution, chance(r, step));
+	const struct endpoint *ep = lb_choose(view->service, view->endpoints, view->endpoint_cnt, r->self,
+	        port, resolution, chance(r, step));
 	uint16_t target = ep ? lb_target_port(view->service, ep, port) : 0;
 
 	if (target == 0)
@@ -81,8 +81,8 @@ static void from_service(struct routing *r, const struct view *view, uint16_t po
 	ret_upstream->port = target;
 }
 
-int routing_find(struct routing *r, const char *network, const struct addr *dst, enum lb_resolution resolution,
-	enum routing_step step, struct upstream *ret_upstream)
+int routing_find(struct routing *r, const char *network, const struct addr *dst,
+        enum lb_resolution resolution, enum routing_step step, struct upstream *ret_upstream)
 {
 	struct view_key key = view_key_address(network, &dst->ip);
 	const struct view *view;
@@ -160,8 +160,8 @@ static int resolve_hostname(struct routing *r, const struct workload *w, uint8_t
 		ip = draw(ips, cnt, family, false, chance(r, STEP_RESOLVED));
 	if (!ip)
 		return err_set(r->err, ERR_NO_A_RECORDS,
-			"ip addresses were resolved for workload %s, but valid dns response had no A/AAAA records",
-			w->name);
+		        "ip addresses were resolved for workload %s, but valid dns response had no A/AAAA records",
+		        w->name);
 	*ret_ip = *ip;
 	return 0;
 }
@@ -174,8 +174,8 @@ int routing_pick_ip(struct routing *r, const struct ip *dialled, struct upstream
 		up->ip = *dialled;
 		return 0;
 	}
-	const struct ip *ip = prefer(w, up->service ? up->service->families : IP_FAMILIES_AUTOMATIC,
-		dialled->family);
+	const struct ip *ip =
+	        prefer(w, up->service ? up->service->families : IP_FAMILIES_AUTOMATIC, dialled->family);
 	if (ip) {
 		up->ip = *ip;
 		return 0;
@@ -194,11 +194,12 @@ static int unresolved(struct routing *r, const struct gateway_ref *ref, int code
 
 	if (ref->is_host)
 		return routing_deny(r, code, "%s/%s:%u", ref->ns, ref->host, ref->hbone_port);
-	return routing_deny(r, code, "%s/%s:%u", ref->addr.network, ip_format(&ref->addr.ip, ip), ref->hbone_port);
+	return routing_deny(
+	        r, code, "%s/%s:%u", ref->addr.network, ip_format(&ref->addr.ip, ip), ref->hbone_port);
 }
 
 int routing_resolve(struct routing *r, const struct gateway_ref *ref, const struct addr *dialled,
-	enum lb_resolution resolution, enum routing_step step, int code, struct upstream *ret_upstream)
+        enum lb_resolution resolution, enum routing_step step, int code, struct upstream *ret_upstream)
 {
 	struct upstream up = {0};
 	const struct ip *target = &dialled->ip;

@@ -31,7 +31,8 @@ int route_authority_parse(const char *text, size_t len, struct route_authority *
 	if (host_len == 0 || host_len >= sizeof(a.host))
 		return -EINVAL;
 	for (size_t i = 0; i < host_len; i++) {
-		/* RFC 3986 3.2: none of the delimiters of an authority or of what is around it, no blanks, ASCII only. */
+		/* RFC 3986 3.2: none of the delimiters of an authority or of what is around it, no blanks,
+		 * ASCII only. */
 		if (text[i] <= ' ' || text[i] >= 127 || strchr("/?#@[]:\\", text[i]))
 			return -EINVAL;
 	}
@@ -67,7 +68,7 @@ static int leads_to_us(struct routing *r, const struct view *target, const struc
 	if (!ref)
 		return 0;
 	struct view_key key = ref->is_host ? view_key_host(ref->ns, ref->host)
-					   : view_key_address(ref->addr.network, &ref->addr.ip);
+	                                   : view_key_address(ref->addr.network, &ref->addr.ip);
 	key.unfiltered = !ref->is_host;
 	int rc = routing_view(r, &key, &view);
 	if (rc < 0)
@@ -96,7 +97,7 @@ static int validate(struct routing *r, const struct route_authority *a, const st
 	if (rc < 0 || does)
 		return rc;
 	return err_set(r->err, ERR_IP_MISMATCH, "ip mismatch: %s != %s", ip_format(&local->ip, got),
-		ip_format(&a->ip, want));
+	        ip_format(&a->ip, want));
 }
 
 /* Our own port mapping for a service: from our record, else from the service's endpoints. */
@@ -106,7 +107,8 @@ static bool own_mapping(const struct routing *r, const struct view *view, uint16
 
 	for (size_t i = 0; i < self->service_cnt; i++) {
 		const struct workload_service *s = &self->services[i];
-		if (strcmp(s->hostname, view->service->hostname) == 0 && strcmp(s->ns, view->service->ns) == 0)
+		if (strcmp(s->hostname, view->service->hostname) == 0 &&
+		        strcmp(s->ns, view->service->ns) == 0)
 			return lb_port_find(s->ports, s->port_cnt, port, ret_target);
 	}
 	for (size_t i = 0; i < view->endpoint_cnt; i++) {
@@ -117,7 +119,8 @@ static bool own_mapping(const struct routing *r, const struct view *view, uint16
 	return false;
 }
 
-/* The destination of the PROXY header for a name: a VIP on our network first, IPv4 before IPv6 among those. */
+/* The destination of the PROXY header for a name: a VIP on our network first, IPv4 before IPv6 among those.
+ */
 static const struct ip *pick_vip(const struct route_env *env, const struct service *service)
 {
 	const struct ip *best = NULL;
@@ -158,8 +161,8 @@ static int resolve_port(struct routing *r, struct hop *hop)
 	if (!own_mapping(r, hop->view, a->port, &hop->port))
 		(void)lb_port_find(service->ports, service->port_cnt, a->port, &hop->port);
 	if (hop->port == 0)
-		return err_set(r->err, ERR_NO_PORT, "requested service %s:%u found, but cannot resolve port", a->host,
-			a->port);
+		return err_set(r->err, ERR_NO_PORT, "requested service %s:%u found, but cannot resolve port",
+		        a->host, a->port);
 	return 0;
 }
 
@@ -178,7 +181,8 @@ static int apply_tunnel(struct routing *r, const struct hop *hop, struct route_i
 		return 0;
 	const struct ip *dst = a->is_host ? pick_vip(r->env, hop->view->service) : &a->ip;
 	if (!dst)
-		return err_set(r->err, ERR_NO_ADDRESS, "requested service %s found, but has no IP addresses", a->host);
+		return err_set(r->err, ERR_NO_ADDRESS, "requested service %s found, but has no IP addresses",
+		        a->host);
 	route->has_proxy_header = true;
 	route->proxy_dst = (struct addr){.ip = *dst, .port = a->port};
 	if (!r->env->local_app_tunnel)
@@ -191,7 +195,8 @@ static int apply_tunnel(struct routing *r, const struct hop *hop, struct route_i
 	return 0;
 }
 
-/* Whether one of the service's ports leads to the port, by its own target or by our endpoint's mapping (8.7). */
+/* Whether one of the service's ports leads to the port, by its own target or by our endpoint's mapping (8.7).
+ */
 static bool leads_to_port(const struct routing *r, const struct view *view, uint16_t port)
 {
 	const struct service *s = view->service;
@@ -211,8 +216,8 @@ static bool leads_to_port(const struct routing *r, const struct view *view, uint
  * forwarded host, else the first that leads to the port. Asks for all that is
  * missing at once.
  */
-static int guess_service(struct routing *r, uint16_t port, const char *forwarded_host,
-	const struct service **ret_service)
+static int guess_service(
+        struct routing *r, uint16_t port, const char *forwarded_host, const struct service **ret_service)
 {
 	const struct view *by_port = NULL;
 	size_t cnt = r->self->service_cnt < GUESS_SERVICES_MAX ? r->self->service_cnt : GUESS_SERVICES_MAX;
@@ -230,7 +235,8 @@ static int guess_service(struct routing *r, uint16_t port, const char *forwarded
 			return rc;
 		if (rc < 0)
 			continue;
-		if (view->service && forwarded_host[0] && strcmp(view->service->hostname, forwarded_host) == 0) {
+		if (view->service && forwarded_host[0] &&
+		        strcmp(view->service->hostname, forwarded_host) == 0) {
 			*ret_service = view->service;
 			return is_waiting ? -EAGAIN : 0;
 		}
@@ -246,8 +252,8 @@ static int guess_service(struct routing *r, uint16_t port, const char *forwarded
 }
 
 /* The service for telemetry: with a host authority only the one it names is considered. */
-static int telemetry(struct routing *r, const struct hop *hop, const char *forwarded_host,
-	struct route_inbound *route)
+static int telemetry(
+        struct routing *r, const struct hop *hop, const char *forwarded_host, struct route_inbound *route)
 {
 	if (!hop->view)
 		return guess_service(r, route->rbac_dst.port, forwarded_host, &route->service);
@@ -257,8 +263,8 @@ static int telemetry(struct routing *r, const struct hop *hop, const char *forwa
 	return 0;
 }
 
-static int decide(struct routing *r, const struct route_request *request, struct route_inbound *route,
-	int *status)
+static int decide(
+        struct routing *r, const struct route_request *request, struct route_inbound *route, int *status)
 {
 	struct hop hop = {0};
 	int rc = route_authority_parse(request->authority, request->authority_len, &hop.authority);
@@ -266,8 +272,9 @@ static int decide(struct routing *r, const struct route_request *request, struct
 	*status = ROUTE_STATUS_BAD;
 	if (rc < 0)
 		return routing_deny(r, ERR_BAD_AUTHORITY, "%.*s",
-			request->authority_len < ROUTE_AUTHORITY_MAX ? (int)request->authority_len : ROUTE_AUTHORITY_MAX,
-			request->authority);
+		        request->authority_len < ROUTE_AUTHORITY_MAX ? (int)request->authority_len
+		                                                     : ROUTE_AUTHORITY_MAX,
+		        request->authority);
 	if (!hop.authority.is_host)
 		rc = validate(r, &hop.authority, &request->local);
 	if (rc < 0)
@@ -288,7 +295,8 @@ static int decide(struct routing *r, const struct route_request *request, struct
 }
 
 int route_inbound(const struct route_env *env, const struct mesh_source *source, const struct workload *self,
-	const struct route_request *request, struct route_inbound *ret_route, int *ret_status, struct err *err)
+        const struct route_request *request, struct route_inbound *ret_route, int *ret_status,
+        struct err *err)
 {
 	struct routing r = {.env = env, .source = source, .self = self, .err = err};
 	struct route_inbound route = {0};
@@ -305,8 +313,8 @@ int route_inbound(const struct route_env *env, const struct mesh_source *source,
 	return rc;
 }
 
-int route_plaintext(const struct route_env *env, const struct mesh_source *source, const struct workload *self,
-	const struct addr *dst, struct route_inbound *ret_route, struct err *err)
+int route_plaintext(const struct route_env *env, const struct mesh_source *source,
+        const struct workload *self, const struct addr *dst, struct route_inbound *ret_route, struct err *err)
 {
 	struct routing r = {.env = env, .source = source, .self = self, .err = err};
 	struct route_inbound route = {.upstream = *dst, .rbac_dst = *dst, .requested = *dst};

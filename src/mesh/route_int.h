@@ -48,8 +48,8 @@ void routing_drop_last(struct routing *r);
  * workload. ret_upstream->workload is NULL when there is none; the address is
  * not chosen yet.
  */
-int routing_find(struct routing *r, const char *network, const struct addr *dst, enum lb_resolution resolution,
-	enum routing_step step, struct upstream *ret_upstream);
+int routing_find(struct routing *r, const char *network, const struct addr *dst,
+        enum lb_resolution resolution, enum routing_step step, struct upstream *ret_upstream);
 
 /* Chooses the address to connect to (dataplane.md 4.6) for a connection that was dialled as `dialled`. */
 int routing_pick_ip(struct routing *r, const struct ip *dialled, struct upstream *upstream);
@@ -59,7 +59,7 @@ int routing_pick_ip(struct routing *r, const struct ip *dialled, struct upstream
  * included. Not found: `code` with the reference as detail.
  */
 int routing_resolve(struct routing *r, const struct gateway_ref *ref, const struct addr *dialled,
-	enum lb_resolution resolution, enum routing_step step, int code, struct upstream *ret_upstream);
+        enum lb_resolution resolution, enum routing_step step, int code, struct upstream *ret_upstream);
 
 /* Whether the workload has that address. */
 bool routing_owns(const struct workload *workload, const struct ip *ip);
@@ -71,7 +71,8 @@ int routing_deny(struct routing *r, int code, const char *fmt, ...) __attribute_
  * Moves the held views into one block of memory with `extra` bytes behind
  * them. 0 or -ENOMEM; the views then belong to the block.
  */
-int routing_keep(struct routing *r, size_t extra, struct view ***ret_views, size_t *ret_cnt, void **ret_block);
+int routing_keep(
+        struct routing *r, size_t extra, struct view ***ret_views, size_t *ret_cnt, void **ret_block);
 
 /* Drops what routing_keep made. */
 void routing_release(struct view ***views, size_t *cnt, void **block);

@@ -45,8 +45,8 @@ static size_t usable_sans(const struct service *service, const char **dst)
 }
 
 /* Lays out names and the peer's identity behind the views. */
-static void fill_identities(const struct plan *plan, size_t outer, size_t inner, const char *identity, size_t len,
-	struct route *route)
+static void fill_identities(const struct plan *plan, size_t outer, size_t inner, const char *identity,
+        size_t len, struct route *route)
 {
 	const char **texts = (const char **)(void *)(route->views + route->view_cnt);
 	char *text = (char *)(texts + outer + 1 + inner);
@@ -63,11 +63,11 @@ static void fill_identities(const struct plan *plan, size_t outer, size_t inner,
 static int finish(struct routing *r, const struct plan *plan, struct route *ret_route)
 {
 	struct route route = {
-		.kind = plan->kind,
-		.tcp_dst = plan->tcp_dst,
-		.workload = plan->workload,
-		.service = plan->service,
-		.is_waypoint = plan->is_waypoint,
+	        .kind = plan->kind,
+	        .tcp_dst = plan->tcp_dst,
+	        .workload = plan->workload,
+	        .service = plan->service,
+	        .is_waypoint = plan->is_waypoint,
 	};
 	bool has_tunnel = plan->kind == ROUTE_HBONE || plan->kind == ROUTE_DOUBLE_HBONE;
 	size_t outer = has_tunnel ? usable_sans(plan->peer_service, NULL) : 0;
@@ -83,7 +83,7 @@ static int finish(struct routing *r, const struct plan *plan, struct route *ret_
 	}
 	memcpy(route.authority, plan->authority, sizeof(route.authority));
 	int rc = routing_keep(r, (outer + 1 + inner) * sizeof(char *) + (size_t)len + 1, &route.views,
-		&route.view_cnt, &route.block);
+	        &route.view_cnt, &route.block);
 	if (rc < 0)
 		return rc;
 	if (has_tunnel)
@@ -104,14 +104,14 @@ static int no_destination(struct routing *r, const struct upstream *up)
 
 /* Another network: a tunnel to its gateway, a second one inside (4.7). */
 static int plan_gateway(struct routing *r, const struct addr *dst, const struct service *service,
-	const struct upstream *up, struct plan *plan)
+        const struct upstream *up, struct plan *plan)
 {
 	struct upstream gateway;
 
 	if (!up->workload->has_network_gateway)
 		return no_destination(r, up);
 	int rc = routing_resolve(r, &up->workload->network_gateway, dst, LB_RESOLVE_STANDARD, STEP_GATEWAY,
-		ERR_UNKNOWN_GATEWAY, &gateway);
+	        ERR_UNKNOWN_GATEWAY, &gateway);
 	if (rc < 0)
 		return rc;
 	if (gateway.ip.family == 0)
@@ -130,7 +130,7 @@ static int plan_gateway(struct routing *r, const struct addr *dst, const struct 
 
 /* HBONE to a resolved waypoint, which is asked for the address that was dialled. */
 static int plan_waypoint(struct routing *r, const struct addr *dst, const struct service *service,
-	const struct upstream *waypoint, struct plan *plan)
+        const struct upstream *waypoint, struct plan *plan)
 {
 	if (waypoint->ip.family == 0)
 		return no_destination(r, waypoint);
@@ -202,7 +202,7 @@ static bool is_us(const struct routing *r, const struct workload *w)
 static int are_we(struct routing *r, const struct gateway_ref *ref, bool *ret_are)
 {
 	struct view_key key = ref->is_host ? view_key_host(ref->ns, ref->host)
-					   : view_key_address(ref->addr.network, &ref->addr.ip);
+	                                   : view_key_address(ref->addr.network, &ref->addr.ip);
 	const struct view *view;
 	int rc = routing_view(r, &key, &view);
 
@@ -221,10 +221,11 @@ static int are_we(struct routing *r, const struct gateway_ref *ref, bool *ret_ar
 
 /* Steps 6 and 7: a service with a waypoint. */
 static int via_service_waypoint(struct routing *r, const struct addr *dst, const struct service *service,
-	const struct gateway_ref *ref, struct plan *plan)
+        const struct gateway_ref *ref, struct plan *plan)
 {
 	struct upstream waypoint;
-	int rc = routing_resolve(r, ref, dst, LB_RESOLVE_WAYPOINT, STEP_WAYPOINT, ERR_UNKNOWN_WAYPOINT, &waypoint);
+	int rc = routing_resolve(
+	        r, ref, dst, LB_RESOLVE_WAYPOINT, STEP_WAYPOINT, ERR_UNKNOWN_WAYPOINT, &waypoint);
 
 	if (rc < 0)
 		return rc;
@@ -234,8 +235,8 @@ static int via_service_waypoint(struct routing *r, const struct addr *dst, const
 }
 
 /* Step 9: nothing to route to. */
-static int without_upstream(struct routing *r, const struct addr *dst, const struct service *service,
-	struct plan *plan)
+static int without_upstream(
+        struct routing *r, const struct addr *dst, const struct service *service, struct plan *plan)
 {
 	char text[ADDR_STR_MAX];
 
@@ -246,9 +247,10 @@ static int without_upstream(struct routing *r, const struct addr *dst, const str
 	return 0;
 }
 
-/* Step 11: a workload that was dialled itself and has a waypoint that is not us. *ret_done: the plan is made. */
+/* Step 11: a workload that was dialled itself and has a waypoint that is not us. *ret_done: the plan is made.
+ */
 static int via_workload_waypoint(struct routing *r, const struct addr *dst, const struct upstream *up,
-	struct plan *plan, bool *ret_done)
+        struct plan *plan, bool *ret_done)
 {
 	const struct gateway_ref *ref = &up->workload->waypoint;
 	struct upstream waypoint;
@@ -261,13 +263,14 @@ static int via_workload_waypoint(struct routing *r, const struct addr *dst, cons
 	if (rc < 0 || are)
 		return rc;
 	*ret_done = true;
-	rc = routing_resolve(r, ref, dst, LB_RESOLVE_WAYPOINT, STEP_WAYPOINT, ERR_UNKNOWN_WAYPOINT, &waypoint);
+	rc = routing_resolve(
+	        r, ref, dst, LB_RESOLVE_WAYPOINT, STEP_WAYPOINT, ERR_UNKNOWN_WAYPOINT, &waypoint);
 	return rc < 0 ? rc : plan_waypoint(r, dst, up->service, &waypoint, plan);
 }
 
 /* Steps 8 to 14. */
-static int via_upstream(struct routing *r, const struct addr *dst, const struct service *service,
-	struct plan *plan)
+static int via_upstream(
+        struct routing *r, const struct addr *dst, const struct service *service, struct plan *plan)
 {
 	char text[ADDR_STR_MAX];
 	struct upstream up;
@@ -294,7 +297,7 @@ static int via_upstream(struct routing *r, const struct addr *dst, const struct 
 }
 
 int route_outbound(const struct route_env *env, const struct mesh_source *source, const struct workload *self,
-	const struct addr *dst, struct route *ret_route, struct err *err)
+        const struct addr *dst, struct route *ret_route, struct err *err)
 {
 	struct routing r = {.env = env, .source = source, .self = self, .err = err};
 	const struct service *service = NULL;
@@ -306,7 +309,7 @@ int route_outbound(const struct route_env *env, const struct mesh_source *source
 	if (rc == 0) {
 		const struct gateway_ref *ref = service ? pick_waypoint(&r, service) : NULL;
 		rc = ref ? via_service_waypoint(&r, dst, service, ref, &plan)
-			 : via_upstream(&r, dst, service, &plan);
+		         : via_upstream(&r, dst, service, &plan);
 	}
 	if (rc == 0)
 		rc = finish(&r, &plan, ret_route);

@@ -125,10 +125,10 @@ uint64_t store_policy_generation(const struct store *store)
 struct store_counts store_counts(const struct store *store)
 {
 	return (struct store_counts){
-		.workloads = map_cnt(&store->workloads),
-		.services = store->service_cnt,
-		.policies = map_cnt(&store->policies),
-		.workload_bytes = store->workload_bytes,
+	        .workloads = map_cnt(&store->workloads),
+	        .services = store->service_cnt,
+	        .policies = map_cnt(&store->policies),
+	        .workload_bytes = store->workload_bytes,
 	};
 }
 
@@ -136,13 +136,13 @@ struct store_counts store_counts(const struct store *store)
 static struct store_change change_of(enum store_subject subject)
 {
 	return (struct store_change){
-		.subject = subject,
-		.network = "",
-		.ns = "",
-		.hostname = "",
-		.name = "",
-		.service_account = "",
-		.policy_key = "",
+	        .subject = subject,
+	        .network = "",
+	        .ns = "",
+	        .hostname = "",
+	        .name = "",
+	        .service_account = "",
+	        .policy_key = "",
 	};
 }
 
@@ -301,7 +301,8 @@ static int link_workload(struct store *store, struct pw *pw)
 			svc_admit(&pw->eps[i]);
 	}
 	if (is_local(store, pw)) {
-		pw->ident = ident_get(store, pw_text(store, pw, PW_NS), pw_text(store, pw, PW_SERVICE_ACCOUNT));
+		pw->ident =
+		        ident_get(store, pw_text(store, pw, PW_NS), pw_text(store, pw, PW_SERVICE_ACCOUNT));
 		if (pw->ident) {
 			pw->ident->cnt++;
 			list_add(&pw->ident->workloads, &pw->in_ident);

@@ -57,8 +57,8 @@ struct store_change {
 	const char *hostname;
 	const char *name;
 	const char *service_account;
-	const char *policy_key;      /* namespace/name */
-	bool is_selector;            /* STORE_POLICY: it concerns the workloads that list it, not a namespace */
+	const char *policy_key; /* namespace/name */
+	bool is_selector;       /* STORE_POLICY: it concerns the workloads that list it, not a namespace */
 };
 
 /*
@@ -104,7 +104,7 @@ int store_remove_workload(struct store *store, const char *uid);
  * record is copied. Errors as above.
  */
 int store_insert_service(struct store *store, const struct service *service,
-	const struct service_endpoint *endpoints, size_t endpoint_cnt, enum store_origin origin);
+        const struct service_endpoint *endpoints, size_t endpoint_cnt, enum store_origin origin);
 
 /* Takes a service out, its endpoints and staging too. 0 or -ENOENT. */
 int store_remove_service(struct store *store, const char *ns, const char *hostname);
@@ -117,8 +117,8 @@ int store_remove_service(struct store *store, const char *ns, const char *hostna
 int store_remove_address(struct store *store, const char *name);
 
 /* Inserts or replaces a policy under its resource name. The record is copied. Errors as above. */
-int store_insert_policy(struct store *store, const char *key, const struct policy *policy,
-	enum store_origin origin);
+int store_insert_policy(
+        struct store *store, const char *key, const struct policy *policy, enum store_origin origin);
 
 /* Takes a policy out. 0 or -ENOENT. */
 int store_remove_policy(struct store *store, const char *key);
@@ -135,8 +135,9 @@ void store_replace_commit(struct store *store, bool is_complete);
 
 /* On whose behalf a view is cut. */
 struct store_asker {
-	const struct workload *workload; /* its namespace, place and uid count; NULL: nothing is hidden, no place */
-	uint64_t seed;                   /* chooses the subset of a large service; the same seed keeps it */
+	const struct workload
+	        *workload; /* its namespace, place and uid count; NULL: nothing is hidden, no place */
+	uint64_t seed;     /* chooses the subset of a large service; the same seed keeps it */
 };
 
 /*
@@ -145,15 +146,15 @@ struct store_asker {
  * -ENAMETOOLONG. *ret_view is one reference.
  */
 int store_view(const struct store *store, const struct store_asker *asker, const struct view_key *key,
-	struct view **ret_view);
+        struct view **ret_view);
 
 /* store_view of an address, visibility applied. */
 int store_view_address(const struct store *store, const struct store_asker *asker, const char *network,
-	const struct ip *ip, struct view **ret_view);
+        const struct ip *ip, struct view **ret_view);
 
 /* store_view of a host name. */
 int store_view_host(const struct store *store, const struct store_asker *asker, const char *ns,
-	const char *hostname, struct view **ret_view);
+        const char *hostname, struct view **ret_view);
 
 /*
  * The record of the workload that a proxy works for: name, namespace and
@@ -161,11 +162,11 @@ int store_view_host(const struct store *store, const struct store_asker *asker, 
  * `arena`. 0, -ENOENT, -ENOMEM.
  */
 int store_own_workload(const struct store *store, const struct workload_info *info, struct arena *arena,
-	const struct workload **ret_workload);
+        const struct workload **ret_workload);
 
 /* A workload by uid, copied into `arena`. 0, -ENOENT, -ENOMEM. */
 int store_workload(const struct store *store, const char *uid, struct arena *arena,
-	const struct workload **ret_workload);
+        const struct workload **ret_workload);
 
 /*
  * The policies in force for a workload: global ones, its namespace's, and
@@ -173,19 +174,20 @@ int store_workload(const struct store *store, const char *uid, struct arena *are
  * (by key). missing, when not NULL, hears the listed keys that are not there.
  */
 int store_policies(const struct store *store, const struct workload *workload, struct arena *arena,
-	const struct policy *const **ret_policies, size_t *ret_cnt,
-	void (*missing)(void *ctx, const char *key), void *ctx);
+        const struct policy *const **ret_policies, size_t *ret_cnt,
+        void (*missing)(void *ctx, const char *key), void *ctx);
 
 /* Callbacks of the walks below; records are borrowed for the call. Return false to stop. */
 typedef bool store_workload_fn(void *ctx, const struct workload *workload);
 typedef bool store_service_fn(void *ctx, const struct service *service,
-	const struct service_endpoint *endpoints, size_t endpoint_cnt);
+        const struct service_endpoint *endpoints, size_t endpoint_cnt);
 typedef bool store_policy_fn(void *ctx, const char *key, const struct policy *policy);
 
 /* Walks all workloads in order of uid. 0 or -ENOMEM. */
 int store_each_workload(const struct store *store, store_workload_fn *fn, void *ctx);
 
-/* Walks the services in order of namespace and hostname, with their present endpoints by uid. 0 or -ENOMEM. */
+/* Walks the services in order of namespace and hostname, with their present endpoints by uid. 0 or -ENOMEM.
+ */
 int store_each_service(const struct store *store, store_service_fn *fn, void *ctx);
 
 /* Walks the policies in order of key. 0 or -ENOMEM. */
@@ -194,7 +196,7 @@ int store_each_policy(const struct store *store, store_policy_fn *fn, void *ctx)
 /* Sizes, for logs and dumps. */
 struct store_counts {
 	size_t workloads;
-	size_t services;      /* with a record; staged ones don't count */
+	size_t services; /* with a record; staged ones don't count */
 	size_t policies;
 	size_t workload_bytes; /* heap held by packed workloads */
 };

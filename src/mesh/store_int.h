@@ -48,32 +48,31 @@ struct pw_ep {
 	struct list in_svc;   /* on svc_node.eps; detached: a later entry of the same service stands for it */
 	struct svc_node *svc; /* NULL once unlinked */
 	struct pw *owner;
-	uint32_t port_at;     /* first of its ports in the packed ports */
+	uint32_t port_at; /* first of its ports in the packed ports */
 	uint16_t port_cnt;
-	bool is_dropped;      /* not an endpoint until the workload is pushed again (control.md 8.3) */
+	bool is_dropped; /* not an endpoint until the workload is pushed again (control.md 8.3) */
 };
 
 /* A packed gateway reference. */
 struct pw_gateway {
-	uint32_t a;    /* network, or namespace of a host; interned */
-	uint32_t b;    /* host name; interned */
-	struct ip ip;  /* of an address */
+	uint32_t a;   /* network, or namespace of a host; interned */
+	uint32_t b;   /* host name; interned */
+	struct ip ip; /* of an address */
 	bool is_host;
 	uint16_t port;
 };
 
-/* A packed workload: one block, the arrays behind it, then uid and name. */
+/* A packed workload: one block, the arrays behind it, then uid and, where it is not part of that, name. */
 struct pw {
 	uint64_t seq;             /* order of insertion */
 	struct list in_ident;     /* on ident_node.workloads; detached when not local */
 	struct ident_node *ident; /* NULL when not local */
-	struct addr_slot *addrs;
 	struct pw_ep *eps;
 	char *uid;
-	uint32_t size;            /* of the block */
+	uint32_t size; /* of the block */
 	uint32_t ids[PW_STR_CNT];
 	uint32_t capacity;
-	uint32_t port_cnt;        /* of all eps */
+	uint32_t port_cnt; /* of all eps */
 	uint16_t app_port;
 	uint16_t ip_cnt;
 	uint16_t ep_cnt;
@@ -87,7 +86,9 @@ struct pw {
 	bool has_waypoint : 1;
 	bool has_gateway : 1;
 	bool is_stale : 1;        /* not seen since the replacement began */
+	bool has_name_in_uid : 1; /* the name is what follows the last slash of uid, as in pods' uids */
 	uint8_t origin : 1;
+	struct addr_slot addrs[]; /* ip_cnt */
 };
 
 /* Workloads of our node with one namespace and service account. */
@@ -113,15 +114,15 @@ struct host_slot {
 
 /* A service, or the place where its endpoints wait for it. Exists while it has a record or endpoints. */
 struct svc_node {
-	struct list eps;              /* pw_ep.in_svc */
-	struct list in_cidrs;         /* on store.cidr_svcs; detached when it has no ranges */
+	struct list eps;      /* pw_ep.in_svc */
+	struct list in_cidrs; /* on store.cidr_svcs; detached when it has no ranges */
 	struct host_slot host;
 	uint64_t seq;
 	struct arena *arena;          /* of the record; NULL when there is none */
 	const struct service *record; /* NULL: staging only */
 	struct addr_slot *vips;       /* record->vip_cnt of them */
 	struct extra_slot *extras;
-	size_t extra_cnt;             /* those that passed the health filter */
+	size_t extra_cnt;                         /* those that passed the health filter */
 	const struct service_endpoint *endpoints; /* as given, extra_all of them, for comparison */
 	size_t endpoint_cnt;
 	enum store_origin origin;
@@ -129,7 +130,7 @@ struct svc_node {
 	size_t key_len;
 	const char *ns;
 	const char *hostname;
-	char key[];                   /* namespace, zero, host name */
+	char key[]; /* namespace, zero, host name */
 };
 
 /* Policies of one namespace; "" holds the global ones. */
@@ -140,9 +141,9 @@ struct ns_node {
 
 /* A policy. */
 struct policy_node {
-	struct list in_ns;       /* on ns_node.policies; detached when selector-scoped */
-	struct ns_node *ns;      /* NULL when selector-scoped */
-	struct arena *arena;     /* holds this node too */
+	struct list in_ns;   /* on ns_node.policies; detached when selector-scoped */
+	struct ns_node *ns;  /* NULL when selector-scoped */
+	struct arena *arena; /* holds this node too */
 	const char *key;
 	const struct policy *record;
 	enum store_origin origin;
@@ -160,16 +161,16 @@ struct store {
 	size_t workload_bytes;
 	size_t service_cnt;
 	struct intern names;
-	struct map workloads;   /* pw by uid */
-	struct map addresses;   /* addr_slot of workloads, multi */
-	struct map idents;      /* ident_node */
-	struct map services;    /* svc_node by key */
-	struct map hosts;       /* host_slot by host name, multi; those with a record */
-	struct map vips;        /* addr_slot of services, multi */
-	struct map extras;      /* extra_slot by uid, multi */
-	struct list cidr_svcs;  /* svc_node.in_cidrs in order of insertion */
-	struct map policies;    /* policy_node by key */
-	struct map policy_ns;   /* ns_node by namespace */
+	struct map workloads;  /* pw by uid */
+	struct map addresses;  /* addr_slot of workloads, multi */
+	struct map idents;     /* ident_node */
+	struct map services;   /* svc_node by key */
+	struct map hosts;      /* host_slot by host name, multi; those with a record */
+	struct map vips;       /* addr_slot of services, multi */
+	struct map extras;     /* extra_slot by uid, multi */
+	struct list cidr_svcs; /* svc_node.in_cidrs in order of insertion */
+	struct map policies;   /* policy_node by key */
+	struct map policy_ns;  /* ns_node by namespace */
 };
 
 /* --- pack.c: workloads in and out of their packed form --- */
@@ -181,7 +182,8 @@ enum pw_detail {
 };
 
 /* Packs a record: names interned, service nodes made; linked nowhere. 0, -ENOMEM, -ENOSPC, ERR_TOO_MANY. */
-int pw_new(struct store *store, const struct workload *workload, enum store_origin origin, struct pw **ret_pw);
+int pw_new(
+        struct store *store, const struct workload *workload, enum store_origin origin, struct pw **ret_pw);
 
 /* Gives names and service nodes back and frees. Must be linked nowhere. NULL is fine. */
 void pw_free(struct store *store, struct pw *pw);
@@ -191,7 +193,7 @@ bool pw_same(const struct pw *a, const struct pw *b);
 
 /* Copies out into an arena. like: an earlier copy in the same arena whose strings may be shared, or NULL. */
 int pw_unpack(const struct store *store, const struct pw *pw, struct arena *arena, enum pw_detail detail,
-	const struct workload *like, struct workload *ret_workload);
+        const struct workload *like, struct workload *ret_workload);
 
 /* Packed parts that others read in place. */
 const char *pw_name(const struct pw *pw);
@@ -203,7 +205,8 @@ const struct port_map *pw_ports(const struct pw *pw, const struct pw_ep *ep);
 /* Tells the watcher and moves the generation. */
 void store_tell(struct store *store, const struct store_change *change);
 
-/* Tells that views of a service with that record (the present or a former one) may differ; NULL: nothing to tell. */
+/* Tells that views of a service with that record (the present or a former one) may differ; NULL: nothing to
+ * tell. */
 void store_tell_service(struct store *store, const struct svc_node *svc, const struct service *record);
 
 /* --- store_service.c --- */
@@ -240,7 +243,7 @@ void policy_sweep(struct store *store);
 const struct pw *view_find_workload(const struct store *store, const char *network, const struct ip *ip);
 
 /* Whether an extra endpoint counts beside the memberships that workloads declare; its workload then. */
-const struct pw *view_extra_workload(const struct store *store, const struct svc_node *svc,
-	const struct service_endpoint *extra);
+const struct pw *view_extra_workload(
+        const struct store *store, const struct svc_node *svc, const struct service_endpoint *extra);
 
 #endif

@@ -55,8 +55,8 @@ static void leave_ns(struct store *store, struct policy_node *policy)
 	mem_free(ns);
 }
 
-static int copy_policy(struct arena *arena, const char *key, const struct policy *policy,
-	struct policy_node **ret_node)
+static int copy_policy(
+        struct arena *arena, const char *key, const struct policy *policy, struct policy_node **ret_node)
 {
 	struct policy_node *node = arena_zalloc(arena, 1, sizeof(*node));
 	if (!node)
@@ -85,14 +85,14 @@ static void tell_policy(struct store *store, const struct policy_node *policy)
 {
 	const char *ns = acts_in(policy->record);
 	struct store_change change = {
-		.subject = STORE_POLICY,
-		.network = "",
-		.ns = ns ? ns : policy->record->ns,
-		.hostname = "",
-		.name = "",
-		.service_account = "",
-		.policy_key = policy->key,
-		.is_selector = !ns,
+	        .subject = STORE_POLICY,
+	        .network = "",
+	        .ns = ns ? ns : policy->record->ns,
+	        .hostname = "",
+	        .name = "",
+	        .service_account = "",
+	        .policy_key = policy->key,
+	        .is_selector = !ns,
 	};
 	store_tell(store, &change);
 }
@@ -109,8 +109,8 @@ static int join_ns(struct store *store, struct policy_node *policy)
 	return 0;
 }
 
-int store_insert_policy(struct store *store, const char *key, const struct policy *policy,
-	enum store_origin origin)
+int store_insert_policy(
+        struct store *store, const char *key, const struct policy *policy, enum store_origin origin)
 {
 	struct policy_node *old = map_get_str(&store->policies, key);
 	void *replaced;
@@ -210,8 +210,8 @@ static int collect_ns(const struct store *store, const char *ns, struct collect 
 	const struct ns_node *node = map_get_str(&store->policy_ns, ns);
 	int rc = 0;
 
-	for (const struct list *it = node ? node->policies.next : NULL; rc == 0 && it && it != &node->policies;
-		it = it->next)
+	for (const struct list *it = node ? node->policies.next : NULL;
+	        rc == 0 && it && it != &node->policies; it = it->next)
 		rc = collect_add(c, list_entry(it, struct policy_node, in_ns));
 	return rc;
 }
@@ -223,7 +223,7 @@ static int by_key(const void *a, const void *b)
 }
 
 static int copy_out(const struct collect *c, struct arena *arena, const struct policy *const **ret_policies,
-	size_t *ret_cnt)
+        size_t *ret_cnt)
 {
 	const struct policy **out = arena_zalloc(arena, c->cnt, sizeof(*out));
 	size_t n = 0;
@@ -245,8 +245,8 @@ static int copy_out(const struct collect *c, struct arena *arena, const struct p
 }
 
 int store_policies(const struct store *store, const struct workload *workload, struct arena *arena,
-	const struct policy *const **ret_policies, size_t *ret_cnt,
-	void (*missing)(void *ctx, const char *key), void *ctx)
+        const struct policy *const **ret_policies, size_t *ret_cnt,
+        void (*missing)(void *ctx, const char *key), void *ctx)
 {
 	struct collect c = {0};
 	int rc = collect_ns(store, "", &c);

@@ -113,7 +113,7 @@ static void parts_free(struct store *store, struct svc_parts *p)
 
 /* Copies into an arena of exactly the right size: services are many and live long. */
 static int copy_record(struct arena *arena, const struct service *service,
-	const struct service_endpoint *endpoints, size_t cnt, struct svc_parts *p)
+        const struct service_endpoint *endpoints, size_t cnt, struct svc_parts *p)
 {
 	int rc = record_copy_service(arena, service, &p->record);
 	if (rc == 0)
@@ -123,7 +123,7 @@ static int copy_record(struct arena *arena, const struct service *service,
 }
 
 static int parts_copy(const struct service *service, const struct service_endpoint *endpoints, size_t cnt,
-	struct svc_parts *p)
+        struct svc_parts *p)
 {
 	struct arena *scratch = arena_new(SERVICE_ARENA_MAX);
 	if (!scratch)
@@ -138,7 +138,7 @@ static int parts_copy(const struct service *service, const struct service_endpoi
 }
 
 static int parts_make(struct store *store, struct svc_node *svc, const struct service *service,
-	const struct service_endpoint *endpoints, size_t cnt, struct svc_parts *p)
+        const struct service_endpoint *endpoints, size_t cnt, struct svc_parts *p)
 {
 	int rc = parts_copy(service, endpoints, cnt, p);
 	if (rc < 0)
@@ -158,7 +158,7 @@ static int parts_make(struct store *store, struct svc_node *svc, const struct se
 	for (size_t i = 0; i < cnt; i++) {
 		if (takes(s, p->endpoints[i].status == WORKLOAD_UNHEALTHY))
 			p->extras[p->extra_cnt++] =
-				(struct extra_slot){.svc = svc, .record = &p->endpoints[i]};
+			        (struct extra_slot){.svc = svc, .record = &p->endpoints[i]};
 	}
 	return 0;
 }
@@ -195,13 +195,13 @@ static int link_slots(struct store *store, struct svc_parts *p)
 static struct svc_parts parts_take(struct svc_node *svc)
 {
 	struct svc_parts p = {
-		.arena = svc->arena,
-		.record = svc->record,
-		.endpoints = svc->endpoints,
-		.endpoint_cnt = svc->endpoint_cnt,
-		.vips = svc->vips,
-		.extras = svc->extras,
-		.extra_cnt = svc->extra_cnt,
+	        .arena = svc->arena,
+	        .record = svc->record,
+	        .endpoints = svc->endpoints,
+	        .endpoint_cnt = svc->endpoint_cnt,
+	        .vips = svc->vips,
+	        .extras = svc->extras,
+	        .extra_cnt = svc->extra_cnt,
 	};
 	svc->arena = NULL;
 	svc->record = NULL;
@@ -238,7 +238,8 @@ static void stamp(struct store *store, struct svc_node *svc, enum store_origin o
 /* Carries endpoints over to a new record: filtered again, never brought back but by a full replacement. */
 static void refilter(const struct store *store, struct svc_node *svc)
 {
-	list_for_each(node, &svc->eps) {
+	list_for_each(node, &svc->eps)
+	{
 		struct pw_ep *ep = list_entry(node, struct pw_ep, in_svc);
 		if (store->is_replacing)
 			ep->is_dropped = false;
@@ -263,7 +264,8 @@ static void refresh(struct store *store, struct svc_node *svc, enum store_origin
 	if (shares_vip(svc))
 		store_tell_service(store, svc, svc->record);
 	bool was_changed = false;
-	list_for_each(node, &svc->eps) {
+	list_for_each(node, &svc->eps)
+	{
 		struct pw_ep *ep = list_entry(node, struct pw_ep, in_svc);
 		bool was_dropped = ep->is_dropped;
 		svc_admit(ep);
@@ -274,8 +276,8 @@ static void refresh(struct store *store, struct svc_node *svc, enum store_origin
 }
 
 /* Puts a new record into a node, the old one aside. On failure the node is as before. */
-static int exchange(struct store *store, struct svc_node *svc, struct svc_parts *fresh,
-	struct svc_parts *ret_old)
+static int exchange(
+        struct store *store, struct svc_node *svc, struct svc_parts *fresh, struct svc_parts *ret_old)
 {
 	int rc = link_slots(store, fresh);
 	if (rc < 0)
@@ -296,7 +298,7 @@ static int exchange(struct store *store, struct svc_node *svc, struct svc_parts 
 }
 
 int store_insert_service(struct store *store, const struct service *service,
-	const struct service_endpoint *endpoints, size_t endpoint_cnt, enum store_origin origin)
+        const struct service_endpoint *endpoints, size_t endpoint_cnt, enum store_origin origin)
 {
 	int rc;
 	struct svc_node *svc = svc_get(store, service->ns, service->hostname, &rc);
@@ -305,7 +307,7 @@ int store_insert_service(struct store *store, const struct service *service,
 	if (!svc)
 		return rc;
 	if (store->is_replacing && svc->record && record_eq_service(svc->record, service) &&
-		record_eq_endpoints(svc->endpoints, svc->endpoint_cnt, endpoints, endpoint_cnt)) {
+	        record_eq_endpoints(svc->endpoints, svc->endpoint_cnt, endpoints, endpoint_cnt)) {
 		refresh(store, svc, origin);
 		return 0;
 	}
@@ -334,8 +336,7 @@ static void remove_service(struct store *store, struct svc_node *svc)
 	multi_unlink(&store->hosts, &svc->host.multi);
 	list_del(&svc->in_cidrs);
 	store->service_cnt--;
-	list_for_each(node, &svc->eps)
-		list_entry(node, struct pw_ep, in_svc)->is_dropped = true;
+	list_for_each(node, &svc->eps) list_entry(node, struct pw_ep, in_svc)->is_dropped = true;
 	store_tell_service(store, svc, old.record);
 	parts_free(store, &old);
 	svc->is_stale = false;

@@ -18,8 +18,8 @@
 #define VIEW_ARENA_MAX ((size_t)(LIMIT_VIEW_ENDPOINTS + 2) * LIMIT_RECORD_ARENA)
 
 /* The slots of an address in one of the two indices. */
-static struct multi *slots_of(const struct store *store, const struct map *index, const char *network,
-	const struct ip *ip)
+static struct multi *slots_of(
+        const struct store *store, const struct map *index, const char *network, const struct ip *ip)
 {
 	struct addr_slot key = {.ip = *ip};
 	if (intern_find(&store->names, network, &key.network) < 0)
@@ -47,7 +47,7 @@ const struct pw *view_find_workload(const struct store *store, const char *netwo
 
 /* Whose eyes a service is looked at with. */
 struct eyes {
-	const char *ns;   /* namespace of the asker; NULL: nothing is hidden and nobody preferred */
+	const char *ns; /* namespace of the asker; NULL: nothing is hidden and nobody preferred */
 };
 
 static bool is_visible(const struct eyes *eyes, const struct service *s)
@@ -64,7 +64,8 @@ static bool is_own(const struct eyes *eyes, const struct service *s)
  * Of two services with the same address or name the better one: the asker's
  * namespace, else canonical (the later one), else the one inserted first.
  */
-static const struct svc_node *better(const struct eyes *eyes, const struct svc_node *a, const struct svc_node *b)
+static const struct svc_node *better(
+        const struct eyes *eyes, const struct svc_node *a, const struct svc_node *b)
 {
 	bool own_a = is_own(eyes, a->record), own_b = is_own(eyes, b->record);
 
@@ -88,8 +89,8 @@ static bool is_shadowed(const struct multi *slots, const struct svc_node *svc)
 	return false;
 }
 
-static const struct svc_node *find_vip(const struct store *store, const struct eyes *eyes, const char *network,
-	const struct ip *ip)
+static const struct svc_node *find_vip(
+        const struct store *store, const struct eyes *eyes, const char *network, const struct ip *ip)
 {
 	struct multi *slots = slots_of(store, &store->vips, network, ip);
 	const struct svc_node *best = NULL;
@@ -110,20 +111,23 @@ static int cidr_len(const struct service *s, const char *network, const struct i
 
 	for (size_t i = 0; i < s->cidr_cnt; i++) {
 		const struct net_cidr *c = &s->cidrs[i];
-		if ((int)c->cidr.len > best && cidr_contains(&c->cidr, ip) && strcmp(c->network, network) == 0)
+		if ((int)c->cidr.len > best && cidr_contains(&c->cidr, ip) &&
+		        strcmp(c->network, network) == 0)
 			best = c->cidr.len;
 	}
 	return best;
 }
 
-/* Own namespace, then prefix length, then canonical; the earliest wins a tie, and the list is in that order. */
-static const struct svc_node *find_cidr(const struct store *store, const struct eyes *eyes,
-	const char *network, const struct ip *ip)
+/* Own namespace, then prefix length, then canonical; the earliest wins a tie, and the list is in that order.
+ */
+static const struct svc_node *find_cidr(
+        const struct store *store, const struct eyes *eyes, const char *network, const struct ip *ip)
 {
 	const struct svc_node *best = NULL;
 	int best_rank = -1;
 
-	list_for_each(node, &store->cidr_svcs) {
+	list_for_each(node, &store->cidr_svcs)
+	{
 		const struct svc_node *svc = list_entry(node, struct svc_node, in_cidrs);
 		int len = is_visible(eyes, svc->record) ? cidr_len(svc->record, network, ip) : -1;
 		if (len < 0)
@@ -137,8 +141,8 @@ static const struct svc_node *find_cidr(const struct store *store, const struct 
 	return best;
 }
 
-static const struct svc_node *find_hostname(const struct store *store, const struct eyes *eyes,
-	const char *hostname)
+static const struct svc_node *find_hostname(
+        const struct store *store, const struct eyes *eyes, const char *hostname)
 {
 	const struct svc_node *best = NULL;
 
@@ -158,17 +162,18 @@ static const struct pw *scan_hostname(const struct store *store, const char *ns,
 	const struct pw *pw, *best = NULL;
 
 	if (hostname[0] == 0 || intern_find(&store->names, ns, &ns_id) < 0 ||
-		intern_find(&store->names, hostname, &host_id) < 0)
+	        intern_find(&store->names, hostname, &host_id) < 0)
 		return NULL;
 	while ((pw = map_next(&store->workloads, &cursor))) {
-		if (pw->ids[PW_HOSTNAME] == host_id && pw->ids[PW_NS] == ns_id && (!best || pw->seq < best->seq))
+		if (pw->ids[PW_HOSTNAME] == host_id && pw->ids[PW_NS] == ns_id &&
+		        (!best || pw->seq < best->seq))
 			best = pw;
 	}
 	return best;
 }
 
-const struct pw *view_extra_workload(const struct store *store, const struct svc_node *svc,
-	const struct service_endpoint *extra)
+const struct pw *view_extra_workload(
+        const struct store *store, const struct svc_node *svc, const struct service_endpoint *extra)
 {
 	const struct pw *pw = map_get_str(&store->workloads, extra->workload_uid);
 
@@ -184,8 +189,8 @@ struct candidate {
 	const struct pw *pw;
 	const struct port_map *ports;
 	size_t port_cnt;
-	uint64_t order;               /* chance, the same for the same asker */
-	unsigned rank;                /* by locality; 0 where it does not count */
+	uint64_t order; /* chance, the same for the same asker */
+	unsigned rank;  /* by locality; 0 where it does not count */
 	bool is_self;
 	bool has_weight;
 	bool is_unhealthy;
@@ -195,8 +200,8 @@ struct candidate {
 struct selection {
 	const struct store *store;
 	const struct service *service;
-	struct lb_place place;        /* of the asker */
-	const char *self;             /* uid of the asker, "" = none */
+	struct lb_place place; /* of the asker */
+	const char *self;      /* uid of the asker, "" = none */
 	struct hash_seed seed;
 	bool by_rank;
 	struct candidate *list;
@@ -207,17 +212,17 @@ struct selection {
 static struct lb_place place_of(const struct store *store, const struct pw *pw)
 {
 	return (struct lb_place){
-		.network = pw_text(store, pw, PW_NETWORK),
-		.node = pw_text(store, pw, PW_NODE),
-		.cluster_id = pw_text(store, pw, PW_CLUSTER),
-		.locality = {.region = pw_text(store, pw, PW_REGION),
-			.zone = pw_text(store, pw, PW_ZONE),
-			.subzone = pw_text(store, pw, PW_SUBZONE)},
+	        .network = pw_text(store, pw, PW_NETWORK),
+	        .node = pw_text(store, pw, PW_NODE),
+	        .cluster_id = pw_text(store, pw, PW_CLUSTER),
+	        .locality = {.region = pw_text(store, pw, PW_REGION),
+	                .zone = pw_text(store, pw, PW_ZONE),
+	                .subzone = pw_text(store, pw, PW_SUBZONE)},
 	};
 }
 
 static int add_candidate(struct selection *sel, const struct pw *pw, const struct port_map *ports,
-	size_t port_cnt, bool is_unhealthy)
+        size_t port_cnt, bool is_unhealthy)
 {
 	if (sel->cnt == sel->cap) {
 		size_t cap = sel->cap ? sel->cap * 2 : 32;
@@ -229,12 +234,12 @@ static int add_candidate(struct selection *sel, const struct pw *pw, const struc
 	}
 	struct candidate *c = &sel->list[sel->cnt++];
 	*c = (struct candidate){
-		.pw = pw,
-		.ports = ports,
-		.port_cnt = port_cnt,
-		.is_self = sel->self[0] && strcmp(pw->uid, sel->self) == 0,
-		.has_weight = pw->capacity > 0,
-		.is_unhealthy = is_unhealthy,
+	        .pw = pw,
+	        .ports = ports,
+	        .port_cnt = port_cnt,
+	        .is_self = sel->self[0] && strcmp(pw->uid, sel->self) == 0,
+	        .has_weight = pw->capacity > 0,
+	        .is_unhealthy = is_unhealthy,
 	};
 	if (sel->by_rank) {
 		struct lb_place to = place_of(sel->store, pw);
@@ -251,7 +256,7 @@ static int collect(struct selection *sel, const struct svc_node *svc)
 		const struct pw_ep *ep = list_entry(it, struct pw_ep, in_svc);
 		if (!ep->is_dropped)
 			rc = add_candidate(sel, ep->owner, pw_ports(ep->owner, ep), ep->port_cnt,
-				ep->owner->is_unhealthy);
+			        ep->owner->is_unhealthy);
 	}
 	for (size_t i = 0; rc == 0 && i < svc->extra_cnt; i++) {
 		const struct service_endpoint *e = svc->extras[i].record;
@@ -321,7 +326,7 @@ static void choose(struct selection *sel)
 	if (sel->cnt > LIMIT_VIEW_ENDPOINTS) {
 		for (size_t i = 0; i < sel->cnt; i++)
 			sel->list[i].order =
-				hash_bytes(&sel->seed, sel->list[i].pw->uid, strlen(sel->list[i].pw->uid));
+			        hash_bytes(&sel->seed, sel->list[i].pw->uid, strlen(sel->list[i].pw->uid));
 		qsort(sel->list, sel->cnt, sizeof(*sel->list), by_usefulness);
 		keep_named_ports(sel);
 		sel->cnt = LIMIT_VIEW_ENDPOINTS;
@@ -330,8 +335,8 @@ static void choose(struct selection *sel)
 		qsort(sel->list, sel->cnt, sizeof(*sel->list), by_uid);
 }
 
-static int unpack_new(const struct store *store, const struct pw *pw, struct arena *arena, enum pw_detail detail,
-	const struct workload *like, const struct workload **ret_workload)
+static int unpack_new(const struct store *store, const struct pw *pw, struct arena *arena,
+        enum pw_detail detail, const struct workload *like, const struct workload **ret_workload)
 {
 	struct workload *w = arena_alloc(arena, sizeof(*w));
 	int rc = w ? pw_unpack(store, pw, arena, detail, like, w) : -ENOMEM;
@@ -354,7 +359,7 @@ static int copy_ports(const struct candidate *c, struct arena *arena, struct end
 }
 
 static int unpack_endpoints(const struct selection *sel, struct arena *arena, const struct workload *like,
-	struct endpoint *endpoints)
+        struct endpoint *endpoints)
 {
 	for (size_t i = 0; i < sel->cnt; i++) {
 		const struct candidate *c = &sel->list[i];
@@ -377,7 +382,7 @@ struct found {
 };
 
 static int fill(const struct store *store, const struct found *found, struct selection *sel,
-	struct arena *arena, const struct view_key *key, struct view **ret_view)
+        struct arena *arena, const struct view_key *key, struct view **ret_view)
 {
 	const struct workload *workload = NULL;
 	const struct service *service = NULL;
@@ -391,11 +396,13 @@ static int fill(const struct store *store, const struct found *found, struct sel
 	if (rc == 0)
 		rc = unpack_endpoints(sel, arena, workload, endpoints);
 	if (rc == 0)
-		rc = view_new(arena, key, store->generation, workload, service, endpoints, sel->cnt, ret_view);
+		rc = view_new(
+		        arena, key, store->generation, workload, service, endpoints, sel->cnt, ret_view);
 	return rc;
 }
 
-static struct found find(const struct store *store, const struct store_asker *asker, const struct view_key *key)
+static struct found find(
+        const struct store *store, const struct store_asker *asker, const struct view_key *key)
 {
 	struct eyes eyes = {.ns = asker && asker->workload ? asker->workload->ns : NULL};
 	struct found found = {0};
@@ -423,7 +430,7 @@ static struct found find(const struct store *store, const struct store_asker *as
 
 /* Prepares and makes the choice of endpoints for a service. */
 static int select_endpoints(const struct store *store, const struct store_asker *asker,
-	const struct svc_node *svc, struct selection *sel)
+        const struct svc_node *svc, struct selection *sel)
 {
 	static const struct lb_place nowhere = {"", "", "", {"", "", ""}};
 	const struct workload *self = asker ? asker->workload : NULL;
@@ -442,7 +449,7 @@ static int select_endpoints(const struct store *store, const struct store_asker 
 }
 
 int store_view(const struct store *store, const struct store_asker *asker, const struct view_key *key,
-	struct view **ret_view)
+        struct view **ret_view)
 {
 	uint8_t bytes[VIEW_KEY_BYTES_MAX];
 	struct selection sel = {0};
@@ -463,28 +470,28 @@ int store_view(const struct store *store, const struct store_asker *asker, const
 }
 
 int store_view_address(const struct store *store, const struct store_asker *asker, const char *network,
-	const struct ip *ip, struct view **ret_view)
+        const struct ip *ip, struct view **ret_view)
 {
 	struct view_key key = view_key_address(network, ip);
 	return store_view(store, asker, &key, ret_view);
 }
 
 int store_view_host(const struct store *store, const struct store_asker *asker, const char *ns,
-	const char *hostname, struct view **ret_view)
+        const char *hostname, struct view **ret_view)
 {
 	struct view_key key = view_key_host(ns, hostname);
 	return store_view(store, asker, &key, ret_view);
 }
 
-int store_workload(const struct store *store, const char *uid, struct arena *arena,
-	const struct workload **ret_workload)
+int store_workload(
+        const struct store *store, const char *uid, struct arena *arena, const struct workload **ret_workload)
 {
 	const struct pw *pw = map_get_str(&store->workloads, uid);
 	return pw ? unpack_new(store, pw, arena, PW_FULL, NULL, ret_workload) : -ENOENT;
 }
 
 int store_own_workload(const struct store *store, const struct workload_info *info, struct arena *arena,
-	const struct workload **ret_workload)
+        const struct workload **ret_workload)
 {
 	char key[2048];
 	size_t ns_len = strlen(info->ns), sa_len = strlen(info->service_account);

@@ -10,7 +10,7 @@
 #include "base/mem.h"
 #include "mesh/store_int.h"
 
-/* All items of a map in an array (caller frees with mem_free) sorted by cmp. NULL and -ENOMEM, or NULL and 0 when empty. */
+/* All items of a map, sorted; caller frees with mem_free. NULL and -ENOMEM, or NULL and 0 when empty. */
 static void **sorted(const struct map *map, int (*cmp)(const void *, const void *), int *ret_rc)
 {
 	void **list = NULL;
@@ -68,25 +68,25 @@ static int by_workload(const void *a, const void *b)
 }
 
 /* The present endpoints of a service in an array (caller frees). */
-static int endpoints_of(const struct store *store, const struct svc_node *svc, struct service_endpoint **ret_list,
-	size_t *ret_cnt)
+static int endpoints_of(const struct store *store, const struct svc_node *svc,
+        struct service_endpoint **ret_list, size_t *ret_cnt)
 {
 	size_t cap = svc->extra_cnt, n = 0;
 
-	list_for_each(node, &svc->eps)
-		cap++;
+	list_for_each(node, &svc->eps) cap++;
 	struct service_endpoint *list = mem_zalloc(cap + 1, sizeof(*list));
 	if (!list)
 		return -ENOMEM;
-	list_for_each(node, &svc->eps) {
+	list_for_each(node, &svc->eps)
+	{
 		const struct pw_ep *ep = list_entry(node, struct pw_ep, in_svc);
 		if (ep->is_dropped)
 			continue;
 		list[n++] = (struct service_endpoint){
-			.workload_uid = ep->owner->uid,
-			.ports = pw_ports(ep->owner, ep),
-			.port_cnt = ep->port_cnt,
-			.status = ep->owner->is_unhealthy ? WORKLOAD_UNHEALTHY : WORKLOAD_HEALTHY,
+		        .workload_uid = ep->owner->uid,
+		        .ports = pw_ports(ep->owner, ep),
+		        .port_cnt = ep->port_cnt,
+		        .status = ep->owner->is_unhealthy ? WORKLOAD_UNHEALTHY : WORKLOAD_HEALTHY,
 		};
 	}
 	for (size_t i = 0; i < svc->extra_cnt; i++) {

@@ -13,7 +13,8 @@
 
 struct view_key view_key_address(const char *network, const struct ip *ip)
 {
-	return (struct view_key){.kind = VIEW_ADDRESS, .network = network, .ip = *ip, .ns = "", .hostname = ""};
+	return (struct view_key){
+	        .kind = VIEW_ADDRESS, .network = network, .ip = *ip, .ns = "", .hostname = ""};
 }
 
 struct view_key view_key_host(const char *ns, const char *hostname)
@@ -51,8 +52,8 @@ int view_key_bytes(const struct view_key *key, void *dst, size_t cap)
 }
 
 int view_new(struct arena *arena, const struct view_key *key, uint64_t generation,
-	const struct workload *workload, const struct service *service, const struct endpoint *endpoints,
-	size_t endpoint_cnt, struct view **ret_view)
+        const struct workload *workload, const struct service *service, const struct endpoint *endpoints,
+        size_t endpoint_cnt, struct view **ret_view)
 {
 	if (endpoint_cnt > LIMIT_VIEW_ENDPOINTS)
 		return ERR_TOO_MANY;

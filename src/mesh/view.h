@@ -79,8 +79,8 @@ int view_key_bytes(const struct view_key *key, void *dst, size_t cap);
  * view; on failure (-ENOMEM too) it stays with the caller.
  */
 int view_new(struct arena *arena, const struct view_key *key, uint64_t generation,
-	const struct workload *workload, const struct service *service, const struct endpoint *endpoints,
-	size_t endpoint_cnt, struct view **ret_view);
+        const struct workload *workload, const struct service *service, const struct endpoint *endpoints,
+        size_t endpoint_cnt, struct view **ret_view);
 
 /* One more reference; returns view. NULL gives NULL. */
 struct view *view_ref(struct view *view);

@@ -44,8 +44,8 @@ struct parser {
 	bool has_event;
 	const char *file;
 	struct yaml_limits limits;
-	struct arena *arena;   /* of the tree being built */
-	struct map anchors;    /* struct anchor, in the arena */
+	struct arena *arena; /* of the tree being built */
+	struct map anchors;  /* struct anchor, in the arena */
 	size_t node_cnt;
 	size_t depth;
 	struct err *err;
@@ -67,7 +67,7 @@ static int no_memory(struct parser *p)
 }
 
 static int parser_init(struct parser *p, const char *file, const char *text, size_t len,
-	const struct yaml_limits *limits, struct err *err)
+        const struct yaml_limits *limits, struct err *err)
 {
 	*p = (struct parser){.file = file, .err = err};
 	if (limits)
@@ -303,7 +303,8 @@ static int build_map(struct parser *p, struct yaml_node *map)
 	if (rc == 0)
 		rc = find_duplicate(p, map, &twice);
 	if (rc == 0 && twice)
-		rc = err_set(p->err, -EINVAL, "%s:%u: duplicate key `%.64s`", p->file, twice->line, twice->text);
+		rc = err_set(
+		        p->err, -EINVAL, "%s:%u: duplicate key `%.64s`", p->file, twice->line, twice->text);
 	return rc;
 }
 
@@ -405,7 +406,7 @@ static int parse_root(struct parser *p, struct yaml_node **ret_root)
 }
 
 int yaml_parse(const char *file, const char *text, size_t len, const struct yaml_limits *limits,
-	struct yaml_doc **ret_doc, struct err *err)
+        struct yaml_doc **ret_doc, struct err *err)
 {
 	struct parser p;
 	struct yaml_node *root;
@@ -464,8 +465,8 @@ struct stream_place {
 	struct yaml_node root, key, list;
 };
 
-static int stream_item(struct parser *p, struct stream_place *place, const struct yaml_section *section,
-	void *ctx)
+static int stream_item(
+        struct parser *p, struct stream_place *place, const struct yaml_section *section, void *ctx)
 {
 	struct yaml_node *item;
 
@@ -490,9 +491,9 @@ static int stream_item(struct parser *p, struct stream_place *place, const struc
 static int stream_list(struct parser *p, const struct yaml_section *section, size_t key_line, void *ctx)
 {
 	struct stream_place place = {
-		.root = {.kind = YAML_MAP, .tag = "", .file = p->file, .line = 1},
-		.key = {.kind = YAML_SCALAR, .tag = "", .place = YAML_IS_KEY, .text = section->name},
-		.list = {.kind = YAML_LIST, .tag = "", .place = YAML_IS_VALUE},
+	        .root = {.kind = YAML_MAP, .tag = "", .file = p->file, .line = 1},
+	        .key = {.kind = YAML_SCALAR, .tag = "", .place = YAML_IS_KEY, .text = section->name},
+	        .list = {.kind = YAML_LIST, .tag = "", .place = YAML_IS_VALUE},
 	};
 	int rc;
 
@@ -501,7 +502,7 @@ static int stream_list(struct parser *p, const struct yaml_section *section, siz
 	place.list.up = &place.key;
 	place.list.line = (uint32_t)line_of(p) + 1;
 	if (p->event.type == YAML_SCALAR_EVENT && p->event.data.scalar.style == YAML_PLAIN_SCALAR_STYLE &&
-		is_null_text((const char *)p->event.data.scalar.value))
+	        is_null_text((const char *)p->event.data.scalar.value))
 		return 0;
 	if (p->event.type != YAML_SEQUENCE_START_EVENT)
 		return yaml_error(&place.list, p->err, "a list is expected");
@@ -513,8 +514,8 @@ static int stream_list(struct parser *p, const struct yaml_section *section, siz
 	return rc;
 }
 
-static int stream_section(struct parser *p, const struct yaml_section *sections, size_t cnt, uint64_t *seen,
-	void *ctx)
+static int stream_section(
+        struct parser *p, const struct yaml_section *sections, size_t cnt, uint64_t *seen, void *ctx)
 {
 	size_t line = line_of(p), i = 0;
 
@@ -554,7 +555,7 @@ static int stream_root(struct parser *p, const struct yaml_section *sections, si
 }
 
 int yaml_stream(const char *file, const char *text, size_t len, const struct yaml_limits *limits,
-	const struct yaml_section *sections, size_t section_cnt, void *ctx, struct err *err)
+        const struct yaml_section *sections, size_t section_cnt, void *ctx, struct err *err)
 {
 	struct parser p;
 

@@ -85,7 +85,7 @@ static const struct yaml_node *print_path(const struct yaml_node *node, char *ds
 		const struct yaml_node *s = steps[cnt];
 		const char *key = s->place == YAML_IS_VALUE ? s->up->text : s->text;
 		int n = s->place == YAML_IN_LIST ? snprintf(dst + at, cap - at, "[%u]", s->index)
-						 : snprintf(dst + at, cap - at, "%s%s", at ? "." : "", key);
+		                                 : snprintf(dst + at, cap - at, "%s%s", at ? "." : "", key);
 		at += n > 0 ? (size_t)n : 0;
 	}
 	return node;
@@ -115,7 +115,7 @@ static int wrong_kind(const struct yaml_node *node, const char *expected, struct
 }
 
 static int check_keys(const struct yaml_node *node, const struct yaml_key *keys, size_t key_cnt,
-	const struct yaml_node **ret_values, bool ignore_unknown, struct err *err)
+        const struct yaml_node **ret_values, bool ignore_unknown, struct err *err)
 {
 	for (const struct yaml_node *k = yaml_first(node); k; k = yaml_next(k)) {
 		size_t i = 0;
@@ -132,7 +132,7 @@ static int check_keys(const struct yaml_node *node, const struct yaml_key *keys,
 }
 
 int yaml_map(const struct yaml_node *node, const struct yaml_key *keys, size_t key_cnt, bool ignore_unknown,
-	const struct yaml_node **ret_values, struct err *err)
+        const struct yaml_node **ret_values, struct err *err)
 {
 	if (yaml_kind(node) != YAML_MAP)
 		return wrong_kind(node, "a map", err);
@@ -175,7 +175,7 @@ int yaml_bool(const struct yaml_node *node, bool *ret_value, struct err *err)
 int yaml_u64(const struct yaml_node *node, uint64_t max, uint64_t *ret_value, struct err *err)
 {
 	if (yaml_kind(node) == YAML_SCALAR && (node->is_plain || node->place == YAML_IS_KEY) &&
-		num_parse(node->text, strlen(node->text), max, ret_value) == 0)
+	        num_parse(node->text, strlen(node->text), max, ret_value) == 0)
 		return 0;
 	return yaml_error(node, err, "a number from 0 to %llu is expected", (unsigned long long)max);
 }

@@ -42,7 +42,7 @@ struct yaml_node; /* a node; lives and dies with its document; opaque */
  * anything above a ceiling. 0, -EINVAL, -E2BIG or -ENOMEM with text.
  */
 int yaml_parse(const char *file, const char *text, size_t len, const struct yaml_limits *limits,
-	struct yaml_doc **ret_doc, struct err *err);
+        struct yaml_doc **ret_doc, struct err *err);
 
 /* Reads a file and parses it. Errors of reading as well. */
 int yaml_load(const char *path, const struct yaml_limits *limits, struct yaml_doc **ret_doc, struct err *err);
@@ -65,7 +65,7 @@ struct yaml_section {
  * yaml_parse, and whatever an item function returns.
  */
 int yaml_stream(const char *file, const char *text, size_t len, const struct yaml_limits *limits,
-	const struct yaml_section *sections, size_t section_cnt, void *ctx, struct err *err);
+        const struct yaml_section *sections, size_t section_cnt, void *ctx, struct err *err);
 
 /* The top node; YAML_NULL for an empty document. Never NULL. */
 const struct yaml_node *yaml_root(const struct yaml_doc *doc);
@@ -76,7 +76,8 @@ enum yaml_kind yaml_kind(const struct yaml_node *node);
 /* Line, from 1. */
 unsigned yaml_line(const struct yaml_node *node);
 
-/* Local tag with its exclamation mark ("!Exact"), or "" when the node has none. Tags of the YAML core ("!!str") are "". */
+/* Local tag with its exclamation mark ("!Exact"), or "" when the node has none. Tags of the YAML core
+ * ("!!str") are "". */
 const char *yaml_tag(const struct yaml_node *node);
 
 /* Children of a list or map; 0 for other kinds. */
@@ -99,7 +100,7 @@ const struct yaml_node *yaml_get(const struct yaml_node *map, const char *key);
  * services[3].vips[0] (absent at the top). Returns -EINVAL.
  */
 int yaml_error(const struct yaml_node *node, struct err *err, const char *fmt, ...)
-	__attribute__((format(printf, 3, 4)));
+        __attribute__((format(printf, 3, 4)));
 
 /* One key that a map may have. */
 struct yaml_key {
@@ -113,7 +114,7 @@ struct yaml_key {
  * the value of keys[i], NULL when absent or null. 0 or -EINVAL.
  */
 int yaml_map(const struct yaml_node *node, const struct yaml_key *keys, size_t key_cnt, bool ignore_unknown,
-	const struct yaml_node **ret_values, struct err *err);
+        const struct yaml_node **ret_values, struct err *err);
 
 /* Demands a list. 0 or -EINVAL. */
 int yaml_list(const struct yaml_node *node, struct err *err);
@@ -133,7 +134,8 @@ struct yaml_word {
 	int value;
 };
 
-/* Demands one of the words (array ended by text NULL), upper and lower case told apart; the message lists them. */
+/* Demands one of the words (array ended by text NULL), upper and lower case told apart; the message lists
+ * them. */
 int yaml_enum(const struct yaml_node *node, const struct yaml_word *words, int *ret_value, struct err *err);
 
 #endif

@@ -15,19 +15,19 @@ enum yaml_place {
 
 struct yaml_node {
 	const struct yaml_node *up;
-	struct yaml_node *next;      /* list: next element; map: key -> value -> next key */
+	struct yaml_node *next; /* list: next element; map: key -> value -> next key */
 	union {
 		const char *text;        /* scalar, terminated */
 		struct yaml_node *first; /* list, map */
 	};
-	const char *tag;             /* "" = none */
-	const char *file;            /* YAML_AT_TOP only: name for messages */
+	const char *tag;  /* "" = none */
+	const char *file; /* YAML_AT_TOP only: name for messages */
 	uint32_t line;
 	uint32_t index;
-	uint32_t cnt;                /* children; a pair counts once */
-	uint8_t kind;                /* enum yaml_kind */
-	uint8_t place;               /* enum yaml_place */
-	bool is_plain;               /* a scalar without quotes */
+	uint32_t cnt;  /* children; a pair counts once */
+	uint8_t kind;  /* enum yaml_kind */
+	uint8_t place; /* enum yaml_place */
+	bool is_plain; /* a scalar without quotes */
 };
 
 #endif

@@ -23,7 +23,8 @@ static void check_authority(const char *text, size_t len)
 		struct addr addr = {.ip = a.ip, .port = a.port};
 		addr_format(&addr, back);
 	}
-	if (route_authority_parse(back, strlen(back), &again) < 0 || again.is_host != a.is_host || again.port != a.port)
+	if (route_authority_parse(back, strlen(back), &again) < 0 || again.is_host != a.is_host ||
+	        again.port != a.port)
 		abort();
 }
 

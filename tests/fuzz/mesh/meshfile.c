@@ -46,7 +46,8 @@ static bool collect_workload(void *ctx, const struct workload *w)
 	return true;
 }
 
-static bool collect_service(void *ctx, const struct service *s, const struct service_endpoint *eps, size_t cnt)
+static bool collect_service(
+        void *ctx, const struct service *s, const struct service_endpoint *eps, size_t cnt)
 {
 	for (size_t i = 0; i < s->vip_cnt; i++)
 		add_target(ctx, &s->vips[i].ip, s->port_cnt ? s->ports[0].service_port : 80);

@@ -42,7 +42,8 @@ static int on_item(void *ctx, const struct yaml_node *item, struct err *err)
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t len)
 {
 	static const struct yaml_limits limits = {.text_max = 65536, .node_max = 2000, .depth_max = 20};
-	static const struct yaml_section sections[] = {{"workloads", on_item}, {"services", on_item}, {"a", on_item}};
+	static const struct yaml_section sections[] = {
+	        {"workloads", on_item}, {"services", on_item}, {"a", on_item}};
 	struct yaml_doc *doc;
 	struct err err = {0};
 

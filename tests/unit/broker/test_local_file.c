@@ -49,32 +49,31 @@ static void refuse(const char *text, const char *want)
 	assert_string_equal(err.text, want);
 }
 
-static const char example[] =
-	"workloads:\n"
-	"- uid: c1//v1/Pod/shop/cart-0\n"
-	"  name: cart-0\n"
-	"  namespace: shop\n"
-	"  serviceAccount: cart\n"
-	"  trustDomain: cluster.local\n"
-	"  workloadIps: [\"10.20.0.5\"]\n"
-	"  protocol: HBONE\n"
-	"  node: node-a\n"
-	"  authorizationPolicies: [shop/only-web]\n"
-	"  services:\n"
-	"    shop/cart.shop.svc.cluster.local: {80: 8080}\n"
-	"services:\n"
-	"- name: cart\n"
-	"  namespace: shop\n"
-	"  hostname: cart.shop.svc.cluster.local\n"
-	"  vips: [/10.96.0.7]\n"
-	"  ports: {80: 8080}\n"
-	"policies:\n"
-	"- name: only-web\n"
-	"  namespace: shop\n"
-	"  scope: WorkloadSelector\n"
-	"  action: Allow\n"
-	"  dryRun: false\n"
-	"  rules: [[[{principals: [!Exact cluster.local/ns/shop/sa/web]}]]]\n";
+static const char example[] = "workloads:\n"
+                              "- uid: c1//v1/Pod/shop/cart-0\n"
+                              "  name: cart-0\n"
+                              "  namespace: shop\n"
+                              "  serviceAccount: cart\n"
+                              "  trustDomain: cluster.local\n"
+                              "  workloadIps: [\"10.20.0.5\"]\n"
+                              "  protocol: HBONE\n"
+                              "  node: node-a\n"
+                              "  authorizationPolicies: [shop/only-web]\n"
+                              "  services:\n"
+                              "    shop/cart.shop.svc.cluster.local: {80: 8080}\n"
+                              "services:\n"
+                              "- name: cart\n"
+                              "  namespace: shop\n"
+                              "  hostname: cart.shop.svc.cluster.local\n"
+                              "  vips: [/10.96.0.7]\n"
+                              "  ports: {80: 8080}\n"
+                              "policies:\n"
+                              "- name: only-web\n"
+                              "  namespace: shop\n"
+                              "  scope: WorkloadSelector\n"
+                              "  action: Allow\n"
+                              "  dryRun: false\n"
+                              "  rules: [[[{principals: [!Exact cluster.local/ns/shop/sa/web]}]]]\n";
 
 static void test_example(void **state)
 {
@@ -100,7 +99,8 @@ static void test_example(void **state)
 	view_unref(view);
 	assert_int_equal(store_policies(store, w, arena, &policies, &cnt, NULL, NULL), 0);
 	assert_int_equal(cnt, 1);
-	assert_string_equal(policies[0]->rules[0].clauses[0].matches[0].principals[0].value, "cluster.local/ns/shop/sa/web");
+	assert_string_equal(policies[0]->rules[0].clauses[0].matches[0].principals[0].value,
+	        "cluster.local/ns/shop/sa/web");
 	arena_unref(arena);
 	store_free(store);
 }
@@ -108,13 +108,13 @@ static void test_example(void **state)
 static void test_every_workload_key(void **state)
 {
 	struct store *store = load(
-		"workloads:\n"
-		"- {workloadIps: [10.0.0.1, '::1'], namespace: ns, services: {a/b: {1: 2}, c/d: {}}, uid: u, name: n,"
-		" trustDomain: td, serviceAccount: sa, network: net, workloadName: wn, workloadType: job, canonicalName: cn,"
-		" canonicalRevision: cr, hostname: hn, node: nd, clusterId: ci, protocol: TCP, networkMode: HostNetwork,"
-		" status: Unhealthy, nativeTunnel: true, applicationTunnel: {protocol: PROXY, port: 7},"
-		" waypoint: {destination: net/10.0.0.9, hboneMtlsPort: 1}, networkGateway: {destination: gn/gh, hboneMtlsPort: 2},"
-		" authorizationPolicies: [p/q], locality: {region: r, zone: z, subzone: s, extra: ignored}, capacity: 4294967295}\n");
+	        "workloads:\n"
+	        "- {workloadIps: [10.0.0.1, '::1'], namespace: ns, services: {a/b: {1: 2}, c/d: {}}, uid: u, name: n,"
+	        " trustDomain: td, serviceAccount: sa, network: net, workloadName: wn, workloadType: job, canonicalName: cn,"
+	        " canonicalRevision: cr, hostname: hn, node: nd, clusterId: ci, protocol: TCP, networkMode: HostNetwork,"
+	        " status: Unhealthy, nativeTunnel: true, applicationTunnel: {protocol: PROXY, port: 7},"
+	        " waypoint: {destination: net/10.0.0.9, hboneMtlsPort: 1}, networkGateway: {destination: gn/gh, hboneMtlsPort: 2},"
+	        " authorizationPolicies: [p/q], locality: {region: r, zone: z, subzone: s, extra: ignored}, capacity: 4294967295}\n");
 	struct arena *arena = arena_new(1 << 20);
 	const struct workload *w;
 
@@ -158,17 +158,17 @@ static void test_every_workload_key(void **state)
 static void test_every_service_key(void **state)
 {
 	struct store *store = load(
-		"services:\n"
-		"- {name: n, namespace: ns, hostname: h, vips: [/10.0.0.1, net/10.0.0.2], ports: {'80': 8080, 81: 0},"
-		" cidrVips: [{network: net, cidr: 10.8.0.0/16, extra: ignored}, {cidr: '::/0'}],"
-		" endpoints: {u: {workloadUid: u, port: {80: 7}, status: Unhealthy}, v: {port: {}}},"
-		" subjectAltNames: [s1, s2], waypoint: {destination: a/b, hboneMtlsPort: 3},"
-		" weightedWaypoints: [{destination: {destination: /10.0.0.3, hboneMtlsPort: 4}, weight: 5}],"
-		" loadBalancer: {routingPreferences: [Region, Zone, Subzone, Node, Cluster, Network], mode: Strict, healthPolicy: AllowAll},"
-		" ipFamilies: IPv6, canonical: true, visibility: Namespace}\n"
-		"workloads:\n"
-		"- {workloadIps: [], namespace: ns, services: {}, uid: u}\n"
-		"- {workloadIps: [], namespace: ns, services: {}, uid: v}\n");
+	        "services:\n"
+	        "- {name: n, namespace: ns, hostname: h, vips: [/10.0.0.1, net/10.0.0.2], ports: {'80': 8080, 81: 0},"
+	        " cidrVips: [{network: net, cidr: 10.8.0.0/16, extra: ignored}, {cidr: '::/0'}],"
+	        " endpoints: {u: {workloadUid: u, port: {80: 7}, status: Unhealthy}, v: {port: {}}},"
+	        " subjectAltNames: [s1, s2], waypoint: {destination: a/b, hboneMtlsPort: 3},"
+	        " weightedWaypoints: [{destination: {destination: /10.0.0.3, hboneMtlsPort: 4}, weight: 5}],"
+	        " loadBalancer: {routingPreferences: [Region, Zone, Subzone, Node, Cluster, Network], mode: Strict, healthPolicy: AllowAll},"
+	        " ipFamilies: IPv6, canonical: true, visibility: Namespace}\n"
+	        "workloads:\n"
+	        "- {workloadIps: [], namespace: ns, services: {}, uid: u}\n"
+	        "- {workloadIps: [], namespace: ns, services: {}, uid: v}\n");
 	struct view *view;
 
 	assert_int_equal(store_view_host(store, NULL, "ns", "h", &view), 0);
@@ -234,13 +234,13 @@ static bool check_policy(void *ctx, const char *key, const struct policy *p)
 static void test_every_policy_key(void **state)
 {
 	struct store *store = load(
-		"policies:\n"
-		"- {name: n, namespace: ns, scope: Namespace, action: Deny, dryRun: true, rules: [[[{"
-		"namespaces: [!Exact a, !Prefix b, !Suffix c, !Presence []], notNamespaces: [!Exact d],"
-		" principals: [!Exact ''], notPrincipals: [!Presence []], serviceAccounts: [{namespace: a, serviceAccount: s, extra: x}],"
-		" notServiceAccounts: [{namespace: b, serviceAccount: t}], sourceIps: [10.0.0.0/8], notSourceIps: [10.1.1.1/32, '::1/128'],"
-		" destinationIps: ['2001:db8::/32'], notDestinationIps: [0.0.0.0/0], destinationPorts: [80, 81],"
-		" notDestinationPorts: [0], unknownKey: ignored}]], []]}\n");
+	        "policies:\n"
+	        "- {name: n, namespace: ns, scope: Namespace, action: Deny, dryRun: true, rules: [[[{"
+	        "namespaces: [!Exact a, !Prefix b, !Suffix c, !Presence []], notNamespaces: [!Exact d],"
+	        " principals: [!Exact ''], notPrincipals: [!Presence []], serviceAccounts: [{namespace: a, serviceAccount: s, extra: x}],"
+	        " notServiceAccounts: [{namespace: b, serviceAccount: t}], sourceIps: [10.0.0.0/8], notSourceIps: [10.1.1.1/32, '::1/128'],"
+	        " destinationIps: ['2001:db8::/32'], notDestinationIps: [0.0.0.0/0], destinationPorts: [80, 81],"
+	        " notDestinationPorts: [0], unknownKey: ignored}]], []]}\n");
 	int seen = 0;
 
 	assert_int_equal(store_each_policy(store, check_policy, &seen), 0);
@@ -250,54 +250,72 @@ static void test_every_policy_key(void **state)
 
 static void test_empty(void **state)
 {
-	static const char *const texts[] = {"", "~", "{}", "workloads:\n", "workloads: []\nservices: []\npolicies: []\n"};
+	static const char *const texts[] = {
+	        "", "~", "{}", "workloads:\n", "workloads: []\nservices: []\npolicies: []\n"};
 	for (size_t i = 0; i < sizeof(texts) / sizeof(texts[0]); i++) {
 		struct store *store = load(texts[i]);
-		assert_int_equal(store_counts(store).workloads + store_counts(store).services + store_counts(store).policies, 0);
+		assert_int_equal(store_counts(store).workloads + store_counts(store).services +
+		                         store_counts(store).policies,
+		        0);
 		store_free(store);
 	}
 }
 
 #define W(rest) "workloads:\n- {workloadIps: [], namespace: n, services: {}" rest "}\n"
 #define S(rest) "services:\n- {name: n, namespace: n, hostname: h, vips: [], ports: {}" rest "}\n"
-#define P(match) "policies:\n- {name: n, namespace: n, scope: Global, action: Allow, dryRun: false, rules: [[[" match "]]]}\n"
+#define P(match)                                                                                             \
+	"policies:\n- {name: n, namespace: n, scope: Global, action: Allow, dryRun: false, rules: [[[" match \
+	"]]]}\n"
 
 static void test_refused_workloads(void **state)
 {
 	static const char *const rows[][2] = {
-		{"other: []\n", "mesh.yaml:1: unknown key `other`"},
-		{"workloads:\n- {namespace: n, services: {}}\n", "mesh.yaml:2: workloads[0]: missing key `workloadIps`"},
-		{"workloads:\n- {workloadIps: [], services: {}}\n", "mesh.yaml:2: workloads[0]: missing key `namespace`"},
-		{"workloads:\n- {workloadIps: [], namespace: n}\n", "mesh.yaml:2: workloads[0]: missing key `services`"},
-		{W(", extra: 1"), "mesh.yaml:2: workloads[0].extra: unknown key"},
-		{W(", protocol: hbone"), "mesh.yaml:2: workloads[0].protocol: one of TCP, HBONE is expected"},
-		{W(", networkMode: Host"), "mesh.yaml:2: workloads[0].networkMode: one of Standard, HostNetwork is expected"},
-		{W(", status: healthy"), "mesh.yaml:2: workloads[0].status: one of Healthy, Unhealthy is expected"},
-		{W(", nativeTunnel: 1"), "mesh.yaml:2: workloads[0].nativeTunnel: true or false is expected"},
-		{W(", capacity: 4294967296"), "mesh.yaml:2: workloads[0].capacity: a number from 0 to 4294967295 is expected"},
-		{W(", capacity: -1"), "mesh.yaml:2: workloads[0].capacity: a number from 0 to 4294967295 is expected"},
-		{W(", locality: {region: r, zone: z}"), "mesh.yaml:2: workloads[0].locality: missing key `subzone`"},
-		{W(", applicationTunnel: {port: 1}"), "mesh.yaml:2: workloads[0].applicationTunnel: missing key `protocol`"},
-		{W(", applicationTunnel: {protocol: PROXY, x: 1}"), "mesh.yaml:2: workloads[0].applicationTunnel.x: unknown key"},
-		{W(", waypoint: {destination: nowhere, hboneMtlsPort: 1}"),
-			"mesh.yaml:2: workloads[0].waypoint.destination: network/ip or namespace/hostname is expected"},
-		{W(", waypoint: {destination: a/b}"), "mesh.yaml:2: workloads[0].waypoint: missing key `hboneMtlsPort`"},
-		{W(", waypoint: {destination: a/b, hboneMtlsPort: 65536}"),
-			"mesh.yaml:2: workloads[0].waypoint.hboneMtlsPort: a number from 0 to 65535 is expected"},
-		{W(", authorizationPolicies: a/b"), "mesh.yaml:2: workloads[0].authorizationPolicies: a list is expected, found a text"},
-		{W(", name: [a]"), "mesh.yaml:2: workloads[0].name: a text is expected, found a list"},
-		{"workloads:\n- {workloadIps: [10.0.0.256], namespace: n, services: {}}\n",
-			"mesh.yaml:2: workloads[0].workloadIps[0]: an IP address is expected"},
-		{"workloads:\n- {workloadIps: [], namespace: n, services: {noslash: {}}}\n",
-			"mesh.yaml:2: workloads[0].services.noslash: namespace/hostname is expected"},
-		{"workloads:\n- {workloadIps: [], namespace: n, services: {a/b: [80]}}\n",
-			"mesh.yaml:2: workloads[0].services.a/b: a map of ports is expected"},
-		{"workloads:\n- {workloadIps: [], namespace: n, services: {a/b: {http: 80}}}\n",
-			"mesh.yaml:2: workloads[0].services.a/b.http: a number from 0 to 65535 is expected"},
-		{"workloads:\n- {workloadIps: [], namespace: n, services: []}\n",
-			"mesh.yaml:2: workloads[0].services: a map of services is expected"},
-		{"workloads:\n- {workloadIps: [], namespace: n, services: {}, uid: a, uid: b}\n", "mesh.yaml:2: duplicate key `uid`"},
-		{"workloads:\n- text\n", "mesh.yaml:2: workloads[0]: a map is expected, found a text"},
+	        {"other: []\n", "mesh.yaml:1: unknown key `other`"},
+	        {"workloads:\n- {namespace: n, services: {}}\n",
+	                "mesh.yaml:2: workloads[0]: missing key `workloadIps`"},
+	        {"workloads:\n- {workloadIps: [], services: {}}\n",
+	                "mesh.yaml:2: workloads[0]: missing key `namespace`"},
+	        {"workloads:\n- {workloadIps: [], namespace: n}\n",
+	                "mesh.yaml:2: workloads[0]: missing key `services`"},
+	        {W(", extra: 1"), "mesh.yaml:2: workloads[0].extra: unknown key"},
+	        {W(", protocol: hbone"), "mesh.yaml:2: workloads[0].protocol: one of TCP, HBONE is expected"},
+	        {W(", networkMode: Host"),
+	                "mesh.yaml:2: workloads[0].networkMode: one of Standard, HostNetwork is expected"},
+	        {W(", status: healthy"),
+	                "mesh.yaml:2: workloads[0].status: one of Healthy, Unhealthy is expected"},
+	        {W(", nativeTunnel: 1"), "mesh.yaml:2: workloads[0].nativeTunnel: true or false is expected"},
+	        {W(", capacity: 4294967296"),
+	                "mesh.yaml:2: workloads[0].capacity: a number from 0 to 4294967295 is expected"},
+	        {W(", capacity: -1"),
+	                "mesh.yaml:2: workloads[0].capacity: a number from 0 to 4294967295 is expected"},
+	        {W(", locality: {region: r, zone: z}"),
+	                "mesh.yaml:2: workloads[0].locality: missing key `subzone`"},
+	        {W(", applicationTunnel: {port: 1}"),
+	                "mesh.yaml:2: workloads[0].applicationTunnel: missing key `protocol`"},
+	        {W(", applicationTunnel: {protocol: PROXY, x: 1}"),
+	                "mesh.yaml:2: workloads[0].applicationTunnel.x: unknown key"},
+	        {W(", waypoint: {destination: nowhere, hboneMtlsPort: 1}"),
+	                "mesh.yaml:2: workloads[0].waypoint.destination: network/ip or namespace/hostname is expected"},
+	        {W(", waypoint: {destination: a/b}"),
+	                "mesh.yaml:2: workloads[0].waypoint: missing key `hboneMtlsPort`"},
+	        {W(", waypoint: {destination: a/b, hboneMtlsPort: 65536}"),
+	                "mesh.yaml:2: workloads[0].waypoint.hboneMtlsPort: a number from 0 to 65535 is expected"},
+	        {W(", authorizationPolicies: a/b"),
+	                "mesh.yaml:2: workloads[0].authorizationPolicies: a list is expected, found a text"},
+	        {W(", name: [a]"), "mesh.yaml:2: workloads[0].name: a text is expected, found a list"},
+	        {"workloads:\n- {workloadIps: [10.0.0.256], namespace: n, services: {}}\n",
+	                "mesh.yaml:2: workloads[0].workloadIps[0]: an IP address is expected"},
+	        {"workloads:\n- {workloadIps: [], namespace: n, services: {noslash: {}}}\n",
+	                "mesh.yaml:2: workloads[0].services.noslash: namespace/hostname is expected"},
+	        {"workloads:\n- {workloadIps: [], namespace: n, services: {a/b: [80]}}\n",
+	                "mesh.yaml:2: workloads[0].services.a/b: a map of ports is expected"},
+	        {"workloads:\n- {workloadIps: [], namespace: n, services: {a/b: {http: 80}}}\n",
+	                "mesh.yaml:2: workloads[0].services.a/b.http: a number from 0 to 65535 is expected"},
+	        {"workloads:\n- {workloadIps: [], namespace: n, services: []}\n",
+	                "mesh.yaml:2: workloads[0].services: a map of services is expected"},
+	        {"workloads:\n- {workloadIps: [], namespace: n, services: {}, uid: a, uid: b}\n",
+	                "mesh.yaml:2: duplicate key `uid`"},
+	        {"workloads:\n- text\n", "mesh.yaml:2: workloads[0]: a map is expected, found a text"},
 	};
 
 	for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++)
@@ -307,26 +325,34 @@ static void test_refused_workloads(void **state)
 static void test_refused_services(void **state)
 {
 	static const char *const rows[][2] = {
-		{"services:\n- {name: n}\n", "mesh.yaml:2: services[0]: missing key `namespace`"},
-		{"services:\n- {name: n, namespace: n, hostname: h, ports: {}}\n", "mesh.yaml:2: services[0]: missing key `vips`"},
-		{"services:\n- {name: n, namespace: n, hostname: h, vips: []}\n", "mesh.yaml:2: services[0]: missing key `ports`"},
-		{"services:\n- {name: n, namespace: n, hostname: h, vips: [10.0.0.1], ports: {}}\n",
-			"mesh.yaml:2: services[0].vips[0]: network/ip is expected"},
-		{"services:\n- {name: n, namespace: n, hostname: h, vips: [/10.0.0.0/8], ports: {}}\n",
-			"mesh.yaml:2: services[0].vips[0]: network/ip is expected"},
-		{S(", cidrVips: [/10.0.0.0/8]"), "mesh.yaml:2: services[0].cidrVips[0]: a map is expected, found a text"},
-		{S(", cidrVips: [{cidr: 10.0.0.1}]"), "mesh.yaml:2: services[0].cidrVips[0].cidr: a range ip/length is expected"},
-		{S(", cidrVips: [{cidr: 10.0.0.1/33}]"), "mesh.yaml:2: services[0].cidrVips[0].cidr: a range ip/length is expected"},
-		{S(", loadBalancer: {mode: Strict, healthPolicy: AllowAll}"),
-			"mesh.yaml:2: services[0].loadBalancer: missing key `routingPreferences`"},
-		{S(", loadBalancer: {routingPreferences: [Rack], mode: Strict, healthPolicy: AllowAll}"),
-			"mesh.yaml:2: services[0].loadBalancer.routingPreferences[0]: one of Region, Zone, Subzone, Node, Cluster, Network is expected"},
-		{S(", ipFamilies: Automatic"), "mesh.yaml:2: services[0].ipFamilies: one of Dual, IPv4, IPv6 is expected"},
-		{S(", visibility: public"), "mesh.yaml:2: services[0].visibility: one of Public, Namespace is expected"},
-		{S(", weightedWaypoints: [{destination: a/b, weight: 1}]"),
-			"mesh.yaml:2: services[0].weightedWaypoints[0].destination: a map is expected, found a text"},
-		{S(", endpoints: {u: {workloadUid: u}}"), "mesh.yaml:2: services[0].endpoints.u: missing key `port`"},
-		{S(", endpoints: [u]"), "mesh.yaml:2: services[0].endpoints: a map of endpoints is expected"},
+	        {"services:\n- {name: n}\n", "mesh.yaml:2: services[0]: missing key `namespace`"},
+	        {"services:\n- {name: n, namespace: n, hostname: h, ports: {}}\n",
+	                "mesh.yaml:2: services[0]: missing key `vips`"},
+	        {"services:\n- {name: n, namespace: n, hostname: h, vips: []}\n",
+	                "mesh.yaml:2: services[0]: missing key `ports`"},
+	        {"services:\n- {name: n, namespace: n, hostname: h, vips: [10.0.0.1], ports: {}}\n",
+	                "mesh.yaml:2: services[0].vips[0]: network/ip is expected"},
+	        {"services:\n- {name: n, namespace: n, hostname: h, vips: [/10.0.0.0/8], ports: {}}\n",
+	                "mesh.yaml:2: services[0].vips[0]: network/ip is expected"},
+	        {S(", cidrVips: [/10.0.0.0/8]"),
+	                "mesh.yaml:2: services[0].cidrVips[0]: a map is expected, found a text"},
+	        {S(", cidrVips: [{cidr: 10.0.0.1}]"),
+	                "mesh.yaml:2: services[0].cidrVips[0].cidr: a range ip/length is expected"},
+	        {S(", cidrVips: [{cidr: 10.0.0.1/33}]"),
+	                "mesh.yaml:2: services[0].cidrVips[0].cidr: a range ip/length is expected"},
+	        {S(", loadBalancer: {mode: Strict, healthPolicy: AllowAll}"),
+	                "mesh.yaml:2: services[0].loadBalancer: missing key `routingPreferences`"},
+	        {S(", loadBalancer: {routingPreferences: [Rack], mode: Strict, healthPolicy: AllowAll}"),
+	                "mesh.yaml:2: services[0].loadBalancer.routingPreferences[0]: one of Region, Zone, Subzone, Node, Cluster, Network is expected"},
+	        {S(", ipFamilies: Automatic"),
+	                "mesh.yaml:2: services[0].ipFamilies: one of Dual, IPv4, IPv6 is expected"},
+	        {S(", visibility: public"),
+	                "mesh.yaml:2: services[0].visibility: one of Public, Namespace is expected"},
+	        {S(", weightedWaypoints: [{destination: a/b, weight: 1}]"),
+	                "mesh.yaml:2: services[0].weightedWaypoints[0].destination: a map is expected, found a text"},
+	        {S(", endpoints: {u: {workloadUid: u}}"),
+	                "mesh.yaml:2: services[0].endpoints.u: missing key `port`"},
+	        {S(", endpoints: [u]"), "mesh.yaml:2: services[0].endpoints: a map of endpoints is expected"},
 	};
 
 	for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++)
@@ -336,32 +362,32 @@ static void test_refused_services(void **state)
 static void test_refused_policies(void **state)
 {
 	static const char *const rows[][2] = {
-		{"policies:\n- {name: n, namespace: n, scope: Global, action: Allow, rules: []}\n",
-			"mesh.yaml:2: policies[0]: missing key `dryRun`"},
-		{"policies:\n- {name: n, namespace: n, scope: Global, action: Allow, dryRun: false}\n",
-			"mesh.yaml:2: policies[0]: missing key `rules`"},
-		{"policies:\n- {name: n, namespace: n, scope: Mesh, action: Allow, dryRun: false, rules: []}\n",
-			"mesh.yaml:2: policies[0].scope: one of Global, Namespace, WorkloadSelector is expected"},
-		{"policies:\n- {name: n, namespace: n, scope: Global, action: Audit, dryRun: false, rules: []}\n",
-			"mesh.yaml:2: policies[0].action: one of Allow, Deny is expected"},
-		{"policies:\n- {name: n, namespace: n, scope: Global, action: Allow, dryRun: false, rules: [{}]}\n",
-			"mesh.yaml:2: policies[0].rules[0]: a list is expected, found a map"},
-		{P("{principals: [{Exact: x}]}"),
-			"mesh.yaml:2: policies[0].rules[0][0][0].principals[0]: one of !Exact x, !Prefix x, !Suffix x, !Presence [] is expected"},
-		{P("{principals: [plain]}"),
-			"mesh.yaml:2: policies[0].rules[0][0][0].principals[0]: one of !Exact x, !Prefix x, !Suffix x, !Presence [] is expected"},
-		{P("{principals: [!Regex x]}"),
-			"mesh.yaml:2: policies[0].rules[0][0][0].principals[0]: one of !Exact x, !Prefix x, !Suffix x, !Presence [] is expected"},
-		{P("{namespaces: [!Exact [x]]}"),
-			"mesh.yaml:2: policies[0].rules[0][0][0].namespaces[0]: a text is expected, found a list"},
-		{P("{namespaces: [!Presence [x]]}"),
-			"mesh.yaml:2: policies[0].rules[0][0][0].namespaces[0]: one of !Exact x, !Prefix x, !Suffix x, !Presence [] is expected"},
-		{P("{sourceIps: [10.0.0.1]}"),
-			"mesh.yaml:2: policies[0].rules[0][0][0].sourceIps[0]: a range ip/length is expected"},
-		{P("{serviceAccounts: [{namespace: a}]}"),
-			"mesh.yaml:2: policies[0].rules[0][0][0].serviceAccounts[0]: missing key `serviceAccount`"},
-		{P("{destinationPorts: [65536]}"),
-			"mesh.yaml:2: policies[0].rules[0][0][0].destinationPorts[0]: a number from 0 to 65535 is expected"},
+	        {"policies:\n- {name: n, namespace: n, scope: Global, action: Allow, rules: []}\n",
+	                "mesh.yaml:2: policies[0]: missing key `dryRun`"},
+	        {"policies:\n- {name: n, namespace: n, scope: Global, action: Allow, dryRun: false}\n",
+	                "mesh.yaml:2: policies[0]: missing key `rules`"},
+	        {"policies:\n- {name: n, namespace: n, scope: Mesh, action: Allow, dryRun: false, rules: []}\n",
+	                "mesh.yaml:2: policies[0].scope: one of Global, Namespace, WorkloadSelector is expected"},
+	        {"policies:\n- {name: n, namespace: n, scope: Global, action: Audit, dryRun: false, rules: []}\n",
+	                "mesh.yaml:2: policies[0].action: one of Allow, Deny is expected"},
+	        {"policies:\n- {name: n, namespace: n, scope: Global, action: Allow, dryRun: false, rules: [{}]}\n",
+	                "mesh.yaml:2: policies[0].rules[0]: a list is expected, found a map"},
+	        {P("{principals: [{Exact: x}]}"),
+	                "mesh.yaml:2: policies[0].rules[0][0][0].principals[0]: one of !Exact x, !Prefix x, !Suffix x, !Presence [] is expected"},
+	        {P("{principals: [plain]}"),
+	                "mesh.yaml:2: policies[0].rules[0][0][0].principals[0]: one of !Exact x, !Prefix x, !Suffix x, !Presence [] is expected"},
+	        {P("{principals: [!Regex x]}"),
+	                "mesh.yaml:2: policies[0].rules[0][0][0].principals[0]: one of !Exact x, !Prefix x, !Suffix x, !Presence [] is expected"},
+	        {P("{namespaces: [!Exact [x]]}"),
+	                "mesh.yaml:2: policies[0].rules[0][0][0].namespaces[0]: a text is expected, found a list"},
+	        {P("{namespaces: [!Presence [x]]}"),
+	                "mesh.yaml:2: policies[0].rules[0][0][0].namespaces[0]: one of !Exact x, !Prefix x, !Suffix x, !Presence [] is expected"},
+	        {P("{sourceIps: [10.0.0.1]}"),
+	                "mesh.yaml:2: policies[0].rules[0][0][0].sourceIps[0]: a range ip/length is expected"},
+	        {P("{serviceAccounts: [{namespace: a}]}"),
+	                "mesh.yaml:2: policies[0].rules[0][0][0].serviceAccounts[0]: missing key `serviceAccount`"},
+	        {P("{destinationPorts: [65536]}"),
+	                "mesh.yaml:2: policies[0].rules[0][0][0].destinationPorts[0]: a number from 0 to 65535 is expected"},
 	};
 
 	for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++)
@@ -438,17 +464,17 @@ static void test_allocation_failures(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_example),
-		cmocka_unit_test(test_every_workload_key),
-		cmocka_unit_test(test_every_service_key),
-		cmocka_unit_test(test_every_policy_key),
-		cmocka_unit_test(test_empty),
-		cmocka_unit_test(test_refused_workloads),
-		cmocka_unit_test(test_refused_services),
-		cmocka_unit_test(test_refused_policies),
-		cmocka_unit_test(test_bad_file_changes_nothing),
-		cmocka_unit_test(test_load_from_disk),
-		cmocka_unit_test(test_allocation_failures),
+	        cmocka_unit_test(test_example),
+	        cmocka_unit_test(test_every_workload_key),
+	        cmocka_unit_test(test_every_service_key),
+	        cmocka_unit_test(test_every_policy_key),
+	        cmocka_unit_test(test_empty),
+	        cmocka_unit_test(test_refused_workloads),
+	        cmocka_unit_test(test_refused_services),
+	        cmocka_unit_test(test_refused_policies),
+	        cmocka_unit_test(test_bad_file_changes_nothing),
+	        cmocka_unit_test(test_load_from_disk),
+	        cmocka_unit_test(test_allocation_failures),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -63,7 +63,7 @@ static void answer_out(struct golden *g, const char *dst)
 	if (r.authority[0])
 		buf_printf(&g->out, " authority=%s", r.authority);
 	buf_printf(&g->out, " workload=%s service=%s%s", r.workload ? r.workload->name : "-",
-		r.service ? r.service->hostname : "-", r.is_waypoint ? " waypoint" : "");
+	        r.service ? r.service->hostname : "-", r.is_waypoint ? " waypoint" : "");
 	print_identities(g, "peer", &r.identities);
 	print_identities(g, "inner", &r.inner);
 	buf_add_str(&g->out, "\n");
@@ -107,7 +107,7 @@ static void answer_spread(struct golden *g, const char *dst)
 	qsort(tallies, n, sizeof(*tallies), by_text);
 	for (size_t i = 0; i < n; i++)
 		buf_printf(&g->out, "%s~%u%% ", tallies[i].text,
-			(tallies[i].cnt * 100 + DRAWS * 5 / 2) / DRAWS / 5 * 5);
+		        (tallies[i].cnt * 100 + DRAWS * 5 / 2) / DRAWS / 5 * 5);
 	buf_printf(&g->out, "denied~%zu%%\n", (denied * 100 + DRAWS * 5 / 2) / DRAWS / 5 * 5);
 	g->f.env.random = 1;
 }
@@ -152,7 +152,8 @@ static void answer_plain(struct golden *g, const char *dst)
 static void on_event(void *ctx, enum rbac_event event, const struct policy *policy)
 {
 	struct golden *g = ctx;
-	buf_printf(&g->out, " [%s%s%s]", rbac_event_text(event), policy ? " " : "", policy ? policy->name : "");
+	buf_printf(
+	        &g->out, " [%s%s%s]", rbac_event_text(event), policy ? " " : "", policy ? policy->name : "");
 }
 
 static void on_missing(void *ctx, const char *key)
@@ -245,7 +246,8 @@ static void run(struct golden *g, char *text)
 		buf_printf(&g->out, "%s%s\n", line[0] == '#' ? "" : "> ", line);
 		if (line[0] == '#')
 			continue;
-		for (char *a = strtok_r(line, " ", &save_arg); a && cnt < ARGS_MAX; a = strtok_r(NULL, " ", &save_arg))
+		for (char *a = strtok_r(line, " ", &save_arg); a && cnt < ARGS_MAX;
+		        a = strtok_r(NULL, " ", &save_arg))
 			args[cnt++] = a;
 		if (cnt)
 			answer(g, args, cnt);
@@ -260,7 +262,8 @@ static int compare(const char *path, struct buf *got)
 	if (getenv("CULVERT_GOLDEN_UPDATE"))
 		return file_write(path, got->data, got->len, 0644) < 0 ? 2 : 0;
 	buf_init(&want, 1 << 20);
-	if (file_read(path, &want) < 0 || want.len != got->len || memcmp(want.data, got->data, got->len) != 0) {
+	if (file_read(path, &want) < 0 || want.len != got->len ||
+	        memcmp(want.data, got->data, got->len) != 0) {
 		fprintf(stderr, "%s differs; got:\n%s", path, buf_cstr(got));
 		rc = 1;
 	}

@@ -45,7 +45,7 @@ void fixture_load(struct fixture *f, const char *name, const char *yaml)
 	struct err err = {0};
 
 	if (local_file_parse(name, yaml, strlen(yaml), &file, &err) < 0 ||
-		local_file_apply(file, f->store, &err) < 0)
+	        local_file_apply(file, f->store, &err) < 0)
 		die("mesh refused", err.text);
 	local_file_free(file);
 	fixture_forget(f);
@@ -131,14 +131,14 @@ int fixture_outbound(struct fixture *f, const char *dst, struct route *ret, stru
 }
 
 int fixture_inbound(struct fixture *f, const char *local, const char *authority, const char *host,
-	struct route_inbound *ret, int *status, struct err *err)
+        struct route_inbound *ret, int *status, struct err *err)
 {
 	struct mesh_source source = source_of(f);
 	struct route_request request = {
-		.local = fixture_addr(local),
-		.authority = authority,
-		.authority_len = strlen(authority),
-		.forwarded_host = host,
+	        .local = fixture_addr(local),
+	        .authority = authority,
+	        .authority_len = strlen(authority),
+	        .forwarded_host = host,
 	};
 	int rc;
 	do {

@@ -15,20 +15,20 @@
 /* A store and all that a proxy has. */
 struct fixture {
 	struct store *store;
-	struct arena *arena;                 /* of self and names */
-	const struct workload *self;         /* NULL until fixture_self */
+	struct arena *arena;         /* of self and names */
+	const struct workload *self; /* NULL until fixture_self */
 	struct route_env env;
 	struct view *views[FIXTURE_VIEWS_MAX];
 	size_t view_cnt;
 	struct {
-		const char *name;            /* known to the resolver */
+		const char *name; /* known to the resolver */
 		struct ip ips[4];
 		size_t cnt;
-		int rc;                      /* instead of an answer */
+		int rc; /* instead of an answer */
 		bool was_asked;
 	} names[FIXTURE_NAMES_MAX];
 	size_t name_cnt;
-	unsigned asked;                      /* how often something was not here yet */
+	unsigned asked; /* how often something was not here yet */
 };
 
 /* Fails the test when the YAML is refused. Adds to what is in the store already when `f` was initialised. */
@@ -43,7 +43,7 @@ void fixture_forget(struct fixture *f);
 /* Route functions, called again as long as something is not here yet. */
 int fixture_outbound(struct fixture *f, const char *dst, struct route *ret, struct err *err);
 int fixture_inbound(struct fixture *f, const char *local, const char *authority, const char *host,
-	struct route_inbound *ret, int *status, struct err *err);
+        struct route_inbound *ret, int *status, struct err *err);
 int fixture_plaintext(struct fixture *f, const char *dst, struct route_inbound *ret, struct err *err);
 
 /* Parsed literals; fail the test when malformed. */

@@ -19,19 +19,19 @@ static void test_parse(void **state)
 		int rc;
 		const char *td, *ns, *sa;
 	} rows[] = {
-		{"spiffe://cluster.local/ns/shop/sa/cart", 0, "cluster.local", "shop", "cart"},
-		{"spiffe:///ns//sa/", 0, "", "", ""},
-		{"spiffe://td/ns/a b/sa/c@d", 0, "td", "a b", "c@d"},
-		{"spiffe://td/ns/shop/sa/cart/", -EINVAL, NULL, NULL, NULL},
-		{"spiffe://td/ns/shop/sa", -EINVAL, NULL, NULL, NULL},
-		{"spiffe://td/ns/shop", -EINVAL, NULL, NULL, NULL},
-		{"spiffe://td/ns/shop/xx/cart", -EINVAL, NULL, NULL, NULL},
-		{"spiffe://td/xx/shop/sa/cart", -EINVAL, NULL, NULL, NULL},
-		{"spiffe://td/NS/shop/sa/cart", -EINVAL, NULL, NULL, NULL},
-		{"SPIFFE://td/ns/shop/sa/cart", -EINVAL, NULL, NULL, NULL},
-		{"spiffe:/td/ns/shop/sa/cart", -EINVAL, NULL, NULL, NULL},
-		{"td/ns/shop/sa/cart", -EINVAL, NULL, NULL, NULL},
-		{"", -EINVAL, NULL, NULL, NULL},
+	        {"spiffe://cluster.local/ns/shop/sa/cart", 0, "cluster.local", "shop", "cart"},
+	        {"spiffe:///ns//sa/", 0, "", "", ""},
+	        {"spiffe://td/ns/a b/sa/c@d", 0, "td", "a b", "c@d"},
+	        {"spiffe://td/ns/shop/sa/cart/", -EINVAL, NULL, NULL, NULL},
+	        {"spiffe://td/ns/shop/sa", -EINVAL, NULL, NULL, NULL},
+	        {"spiffe://td/ns/shop", -EINVAL, NULL, NULL, NULL},
+	        {"spiffe://td/ns/shop/xx/cart", -EINVAL, NULL, NULL, NULL},
+	        {"spiffe://td/xx/shop/sa/cart", -EINVAL, NULL, NULL, NULL},
+	        {"spiffe://td/NS/shop/sa/cart", -EINVAL, NULL, NULL, NULL},
+	        {"SPIFFE://td/ns/shop/sa/cart", -EINVAL, NULL, NULL, NULL},
+	        {"spiffe:/td/ns/shop/sa/cart", -EINVAL, NULL, NULL, NULL},
+	        {"td/ns/shop/sa/cart", -EINVAL, NULL, NULL, NULL},
+	        {"", -EINVAL, NULL, NULL, NULL},
 	};
 
 	for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
@@ -64,8 +64,8 @@ static void test_nul_and_length(void **state)
 
 static void test_equality(void **state)
 {
-	const char *texts[] = {"spiffe://t/ns/n/sa/s", "spiffe://u/ns/n/sa/s", "spiffe://t/ns/m/sa/s", "spiffe://t/ns/n/sa/r",
-		"spiffe://t/ns/n/sa/ss"};
+	const char *texts[] = {"spiffe://t/ns/n/sa/s", "spiffe://u/ns/n/sa/s", "spiffe://t/ns/m/sa/s",
+	        "spiffe://t/ns/n/sa/r", "spiffe://t/ns/n/sa/ss"};
 	struct identity ids[5];
 
 	for (size_t i = 0; i < 5; i++)
@@ -88,10 +88,10 @@ static void test_format_ceiling(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_parse),
-		cmocka_unit_test(test_nul_and_length),
-		cmocka_unit_test(test_equality),
-		cmocka_unit_test(test_format_ceiling),
+	        cmocka_unit_test(test_parse),
+	        cmocka_unit_test(test_nul_and_length),
+	        cmocka_unit_test(test_equality),
+	        cmocka_unit_test(test_format_ceiling),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -10,10 +10,11 @@
 #include "mesh/lb.h"
 
 static unsigned rank_of(const enum lb_scope *scopes, size_t cnt, const char *network, const char *region,
-	const char *zone, bool *full)
+        const char *zone, bool *full)
 {
 	struct service service = {.scopes = scopes, .scope_cnt = cnt};
-	struct lb_place from = {"n", "node", "c", {"r", "z", "s"}}, to = {network, "node", "c", {region, zone, "s"}};
+	struct lb_place from = {"n", "node", "c", {"r", "z", "s"}},
+	                to = {network, "node", "c", {region, zone, "s"}};
 	return lb_rank(&service, &from, &to, full);
 }
 
@@ -102,12 +103,12 @@ static void test_target_port(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_network_first),
-		cmocka_unit_test(test_network_later),
-		cmocka_unit_test(test_empty_equals_empty),
-		cmocka_unit_test(test_pick_weighted),
-		cmocka_unit_test(test_mix),
-		cmocka_unit_test(test_target_port),
+	        cmocka_unit_test(test_network_first),
+	        cmocka_unit_test(test_network_later),
+	        cmocka_unit_test(test_empty_equals_empty),
+	        cmocka_unit_test(test_pick_weighted),
+	        cmocka_unit_test(test_mix),
+	        cmocka_unit_test(test_target_port),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -39,26 +39,27 @@ static struct rbac_conn make_conn(bool has_identity)
 
 static void test_string_fields(void **state)
 {
-	/* namespaces and principals: kind, value, and whether the positive field holds with and without identity. */
+	/* namespaces and principals: kind, value, and whether the positive field holds with and without
+	 * identity. */
 	static const struct {
 		struct string_match m;
 		bool ns_with, ns_without, principal_with;
 	} rows[] = {
-		{{MATCH_EXACT, "web"}, true, false, false},
-		{{MATCH_EXACT, "we"}, false, false, false},
-		{{MATCH_EXACT, ""}, false, true, false},
-		{{MATCH_EXACT, "td/ns/web/sa/front"}, false, false, true},
-		{{MATCH_EXACT, "spiffe://td/ns/web/sa/front"}, false, false, false},
-		{{MATCH_EXACT, "TD/ns/web/sa/front"}, false, false, false},
-		{{MATCH_PREFIX, "we"}, true, false, false},
-		{{MATCH_PREFIX, "web2"}, false, false, false},
-		{{MATCH_PREFIX, "td/"}, false, false, true},
-		{{MATCH_PREFIX, ""}, true, true, true},
-		{{MATCH_SUFFIX, "eb"}, true, false, false},
-		{{MATCH_SUFFIX, "xweb"}, false, false, false},
-		{{MATCH_SUFFIX, "/sa/front"}, false, false, true},
-		{{MATCH_SUFFIX, ""}, true, true, true},
-		{{MATCH_PRESENCE, ""}, true, false, true},
+	        {{MATCH_EXACT, "web"}, true, false, false},
+	        {{MATCH_EXACT, "we"}, false, false, false},
+	        {{MATCH_EXACT, ""}, false, true, false},
+	        {{MATCH_EXACT, "td/ns/web/sa/front"}, false, false, true},
+	        {{MATCH_EXACT, "spiffe://td/ns/web/sa/front"}, false, false, false},
+	        {{MATCH_EXACT, "TD/ns/web/sa/front"}, false, false, false},
+	        {{MATCH_PREFIX, "we"}, true, false, false},
+	        {{MATCH_PREFIX, "web2"}, false, false, false},
+	        {{MATCH_PREFIX, "td/"}, false, false, true},
+	        {{MATCH_PREFIX, ""}, true, true, true},
+	        {{MATCH_SUFFIX, "eb"}, true, false, false},
+	        {{MATCH_SUFFIX, "xweb"}, false, false, false},
+	        {{MATCH_SUFFIX, "/sa/front"}, false, false, true},
+	        {{MATCH_SUFFIX, ""}, true, true, true},
+	        {{MATCH_PRESENCE, ""}, true, false, true},
 	};
 	struct rbac_conn with = make_conn(true), without = make_conn(false);
 
@@ -73,7 +74,8 @@ static void test_string_fields(void **state)
 		assert_int_equal(holds(&not_ns, &without), !rows[i].ns_without);
 		assert_int_equal(holds(&pr, &with), rows[i].principal_with);
 		assert_int_equal(holds(&not_pr, &with), !rows[i].principal_with);
-		/* Without identity nothing matches a principal, so its negation always holds: how STRICT works. */
+		/* Without identity nothing matches a principal, so its negation always holds: how STRICT
+		 * works. */
 		assert_false(holds(&pr, &without));
 		assert_true(holds(&not_pr, &without));
 	}
@@ -81,7 +83,8 @@ static void test_string_fields(void **state)
 
 static void test_accounts(void **state)
 {
-	static const struct sa_match yes = {"web", "front"}, wrong_ns = {"we", "front"}, wrong_sa = {"web", "fron"};
+	static const struct sa_match yes = {"web", "front"}, wrong_ns = {"we", "front"},
+	                             wrong_sa = {"web", "fron"};
 	struct rbac_conn with = make_conn(true), without = make_conn(false);
 	const struct sa_match *list[] = {&yes, &wrong_ns, &wrong_sa};
 
@@ -102,25 +105,28 @@ static void test_addresses_and_ports(void **state)
 	struct cidr six = {.ip = {.family = 6}, .len = 0};
 	uint16_t ports[] = {81, 80}, other = 443;
 	struct policy_match rows[] = {
-		{.source_ips = &src, .source_ip_cnt = 1},
-		{.dest_ips = &dst, .dest_ip_cnt = 1},
-		{.dest_ports = ports, .dest_port_cnt = 2},
-		{.not_source_ips = &dst, .not_source_ip_cnt = 1},
-		{.not_dest_ips = &src, .not_dest_ip_cnt = 1},
-		{.not_dest_ports = &other, .not_dest_port_cnt = 1},
-		{.not_source_ips = &six, .not_source_ip_cnt = 1},
+	        {.source_ips = &src, .source_ip_cnt = 1},
+	        {.dest_ips = &dst, .dest_ip_cnt = 1},
+	        {.dest_ports = ports, .dest_port_cnt = 2},
+	        {.not_source_ips = &dst, .not_source_ip_cnt = 1},
+	        {.not_dest_ips = &src, .not_dest_ip_cnt = 1},
+	        {.not_dest_ports = &other, .not_dest_port_cnt = 1},
+	        {.not_source_ips = &six, .not_source_ip_cnt = 1},
 	};
 	struct policy_match refused[] = {
-		{.not_source_ips = &src, .not_source_ip_cnt = 1},
-		{.not_dest_ips = &dst, .not_dest_ip_cnt = 1},
-		{.not_dest_ports = ports, .not_dest_port_cnt = 2},
-		{.source_ips = &dst, .source_ip_cnt = 1},
-		{.dest_ips = &src, .dest_ip_cnt = 1},
-		{.dest_ports = &other, .dest_port_cnt = 1},
-		{.source_ips = &six, .source_ip_cnt = 1},
-		/* Fields are joined by AND, a negative one vetoes. */
-		{.source_ips = &src, .source_ip_cnt = 1, .dest_ports = &other, .dest_port_cnt = 1},
-		{.dest_ports = ports, .dest_port_cnt = 2, .not_dest_ports = &ports[1], .not_dest_port_cnt = 1},
+	        {.not_source_ips = &src, .not_source_ip_cnt = 1},
+	        {.not_dest_ips = &dst, .not_dest_ip_cnt = 1},
+	        {.not_dest_ports = ports, .not_dest_port_cnt = 2},
+	        {.source_ips = &dst, .source_ip_cnt = 1},
+	        {.dest_ips = &src, .dest_ip_cnt = 1},
+	        {.dest_ports = &other, .dest_port_cnt = 1},
+	        {.source_ips = &six, .source_ip_cnt = 1},
+	        /* Fields are joined by AND, a negative one vetoes. */
+	        {.source_ips = &src, .source_ip_cnt = 1, .dest_ports = &other, .dest_port_cnt = 1},
+	        {.dest_ports = ports,
+	                .dest_port_cnt = 2,
+	                .not_dest_ports = &ports[1],
+	                .not_dest_port_cnt = 1},
 	};
 
 	for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++)
@@ -157,10 +163,10 @@ static void test_reason(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_string_fields),
-		cmocka_unit_test(test_accounts),
-		cmocka_unit_test(test_addresses_and_ports),
-		cmocka_unit_test(test_reason),
+	        cmocka_unit_test(test_string_fields),
+	        cmocka_unit_test(test_accounts),
+	        cmocka_unit_test(test_addresses_and_ports),
+	        cmocka_unit_test(test_reason),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* Routing beyond what goldens show: authorities, ownership, waiting, errors of the source, failing allocations. */
+/* Routing beyond what goldens show: authorities, ownership, waiting, errors of the source, failing
+ * allocations. */
 #include <errno.h>
 #include <setjmp.h>
 #include <stdarg.h>
@@ -20,12 +21,12 @@ bool mem_should_fail(size_t len)
 }
 
 static const char mesh[] =
-	"workloads:\n"
-	"- {uid: self, name: self, namespace: a, serviceAccount: s, trustDomain: t, workloadIps: [10.0.0.1], services: {a/s: {}, a/t: {}}}\n"
-	"- {uid: ep, name: ep, namespace: a, serviceAccount: s, trustDomain: t, protocol: HBONE, workloadIps: [10.0.0.2], services: {a/s: {}}}\n"
-	"services:\n"
-	"- {name: s, namespace: a, hostname: s, vips: [/10.96.0.1], ports: {80: 8080}, subjectAltNames: ['spiffe://t/ns/a/sa/b']}\n"
-	"- {name: t, namespace: a, hostname: t, vips: [/10.96.0.2], ports: {81: 8081}}\n";
+        "workloads:\n"
+        "- {uid: self, name: self, namespace: a, serviceAccount: s, trustDomain: t, workloadIps: [10.0.0.1], services: {a/s: {}, a/t: {}}}\n"
+        "- {uid: ep, name: ep, namespace: a, serviceAccount: s, trustDomain: t, protocol: HBONE, workloadIps: [10.0.0.2], services: {a/s: {}}}\n"
+        "services:\n"
+        "- {name: s, namespace: a, hostname: s, vips: [/10.96.0.1], ports: {80: 8080}, subjectAltNames: ['spiffe://t/ns/a/sa/b']}\n"
+        "- {name: t, namespace: a, hostname: t, vips: [/10.96.0.2], ports: {81: 8081}}\n";
 
 static void test_authority(void **state)
 {
@@ -35,25 +36,25 @@ static void test_authority(void **state)
 		const char *host; /* NULL = an address */
 		uint16_t port;
 	} rows[] = {
-		{"10.0.0.1:80", 0, NULL, 80},
-		{"[::1]:80", 0, NULL, 80},
-		{"host:65535", 0, "host", 65535},
-		{"a.b-c_d.svc:1", 0, "a.b-c_d.svc", 1},
-		{"*.wild:1", 0, "*.wild", 1},
-		{"1.2.3:80", 0, "1.2.3", 80},
-		{"host:", -EINVAL, NULL, 0},
-		{":80", -EINVAL, NULL, 0},
-		{"", -EINVAL, NULL, 0},
-		{"host", -EINVAL, NULL, 0},
-		{"host:65536", -EINVAL, NULL, 0},
-		{"host:-1", -EINVAL, NULL, 0},
-		{"host: 1", -EINVAL, NULL, 0},
-		{"ho st:1", -EINVAL, NULL, 0},
-		{"host/x:1", -EINVAL, NULL, 0},
-		{"u@host:1", -EINVAL, NULL, 0},
-		{"::1:80", -EINVAL, NULL, 0},
-		{"[::1]", -EINVAL, NULL, 0},
-		{"h\xc3\xb6st:1", -EINVAL, NULL, 0},
+	        {"10.0.0.1:80", 0, NULL, 80},
+	        {"[::1]:80", 0, NULL, 80},
+	        {"host:65535", 0, "host", 65535},
+	        {"a.b-c_d.svc:1", 0, "a.b-c_d.svc", 1},
+	        {"*.wild:1", 0, "*.wild", 1},
+	        {"1.2.3:80", 0, "1.2.3", 80},
+	        {"host:", -EINVAL, NULL, 0},
+	        {":80", -EINVAL, NULL, 0},
+	        {"", -EINVAL, NULL, 0},
+	        {"host", -EINVAL, NULL, 0},
+	        {"host:65536", -EINVAL, NULL, 0},
+	        {"host:-1", -EINVAL, NULL, 0},
+	        {"host: 1", -EINVAL, NULL, 0},
+	        {"ho st:1", -EINVAL, NULL, 0},
+	        {"host/x:1", -EINVAL, NULL, 0},
+	        {"u@host:1", -EINVAL, NULL, 0},
+	        {"::1:80", -EINVAL, NULL, 0},
+	        {"[::1]", -EINVAL, NULL, 0},
+	        {"h\xc3\xb6st:1", -EINVAL, NULL, 0},
 	};
 
 	for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
@@ -132,7 +133,8 @@ static void test_source_errors(void **state)
 	struct route r;
 	struct route_inbound in;
 	struct err err = {0};
-	struct route_request request = {.local = dst, .authority = "h:1", .authority_len = 3, .forwarded_host = ""};
+	struct route_request request = {
+	        .local = dst, .authority = "h:1", .authority_len = 3, .forwarded_host = ""};
 	int status = 0;
 
 	fixture_init(&f);
@@ -146,7 +148,8 @@ static void test_source_errors(void **state)
 	assert_int_equal(route_outbound(&f.env, &source, f.self, &dst, &r, &err), ERR_TIMEOUT_FETCH);
 	assert_int_equal(err.code, ERR_TIMEOUT_FETCH);
 	assert_string_equal(err.text, err_str(ERR_TIMEOUT_FETCH));
-	assert_int_equal(route_inbound(&f.env, &source, f.self, &request, &in, &status, &err), ERR_TIMEOUT_FETCH);
+	assert_int_equal(
+	        route_inbound(&f.env, &source, f.self, &request, &in, &status, &err), ERR_TIMEOUT_FETCH);
 	assert_int_equal(status, ROUTE_STATUS_UNAVAILABLE);
 	fixture_done(&f);
 }
@@ -192,12 +195,12 @@ static void test_same_chance_same_choice(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_authority),
-		cmocka_unit_test(test_route_outlives_store),
-		cmocka_unit_test(test_asks_for_all_own_services_at_once),
-		cmocka_unit_test(test_source_errors),
-		cmocka_unit_test(test_allocation_failure),
-		cmocka_unit_test(test_same_chance_same_choice),
+	        cmocka_unit_test(test_authority),
+	        cmocka_unit_test(test_route_outlives_store),
+	        cmocka_unit_test(test_asks_for_all_own_services_at_once),
+	        cmocka_unit_test(test_source_errors),
+	        cmocka_unit_test(test_allocation_failure),
+	        cmocka_unit_test(test_same_chance_same_choice),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -35,33 +35,33 @@ static struct workload make_workload(const char *uid)
 {
 	static const struct gateway_ref none = {.addr.network = "", .ns = "", .host = ""};
 	return (struct workload){
-		.uid = uid,
-		.name = uid,
-		.ns = "shop",
-		.trust_domain = "td",
-		.service_account = "sa",
-		.network = "",
-		.workload_name = "w",
-		.workload_type = "pod",
-		.canonical_name = "c",
-		.canonical_revision = "v1",
-		.hostname = "",
-		.node = "node-a",
-		.cluster_id = "Kubernetes",
-		.locality = {"", "", ""},
-		.capacity = 1,
-		.waypoint = none,
-		.network_gateway = none,
+	        .uid = uid,
+	        .name = uid,
+	        .ns = "shop",
+	        .trust_domain = "td",
+	        .service_account = "sa",
+	        .network = "",
+	        .workload_name = "w",
+	        .workload_type = "pod",
+	        .canonical_name = "c",
+	        .canonical_revision = "v1",
+	        .hostname = "",
+	        .node = "node-a",
+	        .cluster_id = "Kubernetes",
+	        .locality = {"", "", ""},
+	        .capacity = 1,
+	        .waypoint = none,
+	        .network_gateway = none,
 	};
 }
 
 static struct service make_service(const char *hostname)
 {
 	return (struct service){
-		.name = hostname,
-		.ns = "shop",
-		.hostname = hostname,
-		.waypoint = {.addr.network = "", .ns = "", .host = ""},
+	        .name = hostname,
+	        .ns = "shop",
+	        .hostname = hostname,
+	        .waypoint = {.addr.network = "", .ns = "", .host = ""},
 	};
 }
 
@@ -100,8 +100,8 @@ static bool dump_service(void *ctx, const struct service *s, const struct servic
 {
 	buf_printf(ctx, "service %s/%s:", s->ns, s->hostname);
 	for (size_t i = 0; i < cnt; i++)
-		buf_printf(ctx, " %s=%u%s", eps[i].workload_uid, eps[i].port_cnt ? eps[i].ports[0].target_port : 0,
-			eps[i].status ? "!" : "");
+		buf_printf(ctx, " %s=%u%s", eps[i].workload_uid,
+		        eps[i].port_cnt ? eps[i].ports[0].target_port : 0, eps[i].status ? "!" : "");
 	buf_printf(ctx, "; ");
 	return true;
 }
@@ -109,8 +109,8 @@ static bool dump_service(void *ctx, const struct service *s, const struct servic
 static bool dump_workload(void *ctx, const struct workload *w)
 {
 	char ip[IP_STR_MAX];
-	buf_printf(ctx, "workload %s %s@%s %zu; ", w->uid, w->ip_cnt ? ip_format(&w->ips[0], ip) : "-", w->node,
-		w->service_cnt);
+	buf_printf(ctx, "workload %s %s@%s %zu; ", w->uid, w->ip_cnt ? ip_format(&w->ips[0], ip) : "-",
+	        w->node, w->service_cnt);
 	return true;
 }
 
@@ -257,16 +257,16 @@ static void test_order_does_not_matter(void **state)
 {
 	int steps[] = {0, 1, 2, 3};
 	permute(steps, 0, 4,
-		"workload a 10.0.0.1@node-a 1; workload b 10.0.0.2@node-a 1; workload c 10.0.0.3@node-a 1; "
-		"service shop/s: a=8080 c=8080; ");
+	        "workload a 10.0.0.1@node-a 1; workload b 10.0.0.2@node-a 1; workload c 10.0.0.3@node-a 1; "
+	        "service shop/s: a=8080 c=8080; ");
 }
 
 static void test_one_service_twice_in_a_workload(void **state)
 {
 	struct port_map ports[] = {{80, 1}, {80, 2}};
 	struct workload_service in[] = {
-		{.ns = "shop", .hostname = "s", .ports = &ports[0], .port_cnt = 1},
-		{.ns = "shop", .hostname = "s", .ports = &ports[1], .port_cnt = 1},
+	        {.ns = "shop", .hostname = "s", .ports = &ports[0], .port_cnt = 1},
+	        {.ns = "shop", .hostname = "s", .ports = &ports[1], .port_cnt = 1},
 	};
 	struct workload w = make_workload("a");
 	struct store *store = store_new("");
@@ -362,7 +362,7 @@ static void test_packed_size(void **state)
 		put_workload(store, uid, i, "s", true);
 	}
 	/* 100,000 workloads must fit 50 MB with everything else (design.md 6). */
-	assert_true(store_counts(store).workload_bytes / 1000 < 360);
+	assert_true(store_counts(store).workload_bytes / 1000 < 340);
 	store_free(store);
 }
 
@@ -394,8 +394,8 @@ static void test_workload_round_trip(void **state)
 	const char *policies[] = {"a/b", "c/d"};
 	struct port_map ports[] = {{80, 8080}, {443, 0}};
 	struct workload_service in[] = {
-		{.ns = "n1", .hostname = "h1", .ports = ports, .port_cnt = 2},
-		{.ns = "n2", .hostname = "h2"},
+	        {.ns = "n1", .hostname = "h1", .ports = ports, .port_cnt = 2},
+	        {.ns = "n2", .hostname = "h2"},
 	};
 	struct workload w = make_workload("uid");
 	const struct workload *got;
@@ -415,9 +415,11 @@ static void test_workload_round_trip(void **state)
 	w.ips = ips;
 	w.ip_cnt = 2;
 	w.has_waypoint = true;
-	w.waypoint = (struct gateway_ref){.is_host = true, .addr.network = "", .ns = "wn", .host = "wh", .hbone_port = 1};
+	w.waypoint = (struct gateway_ref){
+	        .is_host = true, .addr.network = "", .ns = "wn", .host = "wh", .hbone_port = 1};
 	w.has_network_gateway = true;
-	w.network_gateway = (struct gateway_ref){.addr = {.network = "gn", .ip = ips[0]}, .ns = "", .host = "", .hbone_port = 2};
+	w.network_gateway = (struct gateway_ref){
+	        .addr = {.network = "gn", .ip = ips[0]}, .ns = "", .host = "", .hbone_port = 2};
 	w.has_app_tunnel = true;
 	w.app_tunnel_protocol = APP_TUNNEL_PROXY;
 	w.app_tunnel_port = 3;
@@ -577,8 +579,8 @@ static void on_change(void *ctx, const struct store_change *c)
 		ip_format(&c->ip, text);
 	else if (c->subject == STORE_CIDR)
 		cidr_format(&c->cidr, text);
-	buf_printf(ctx, "%s:%s%s%s%s%s%s; ", subjects[c->subject], text, c->ns, c->ns[0] ? "/" : "", c->hostname,
-		c->name, c->policy_key);
+	buf_printf(ctx, "%s:%s%s%s%s%s%s; ", subjects[c->subject], text, c->ns, c->ns[0] ? "/" : "",
+	        c->hostname, c->name, c->policy_key);
 }
 
 /* What was told since the last call. */
@@ -606,9 +608,8 @@ static void test_changes_are_told(void **state)
 	put_service(store, "s", false);
 	assert_string_equal(told(&log), "host:shop/s; addr:10.96.0.1; ");
 	put_workload(store, "a", 2, "s", true);
-	assert_string_equal(told(&log),
-		"addr:10.0.0.1; own:shop/a; host:shop/s; addr:10.96.0.1; "
-		"addr:10.0.0.2; own:shop/a; host:shop/s; addr:10.96.0.1; ");
+	assert_string_equal(told(&log), "addr:10.0.0.1; own:shop/a; host:shop/s; addr:10.96.0.1; "
+	                                "addr:10.0.0.2; own:shop/a; host:shop/s; addr:10.96.0.1; ");
 	assert_int_equal(store_remove_workload(store, "a"), 0);
 	assert_string_equal(told(&log), "addr:10.0.0.2; own:shop/a; host:shop/s; addr:10.96.0.1; ");
 	assert_int_equal(store_remove_service(store, "shop", "s"), 0);
@@ -634,14 +635,16 @@ static void test_change_hits(void **state)
 	struct ip in = ip_v4(10, 7, 1, 1), out = ip_v4(10, 8, 1, 1);
 	struct view_key in_key = view_key_address("n", &in), out_key = view_key_address("n", &out);
 	struct view_key other_net = view_key_address("m", &in);
-	struct view_key host = view_key_host("a", "h"), any = view_key_host("", "h"), not = view_key_host("b", "h");
+	struct view_key host = view_key_host("a", "h"), any = view_key_host("", "h"),
+	                not = view_key_host("b", "h");
 	struct store_change change = {.subject = STORE_ADDRESS, .network = "n", .ip = in};
 
 	assert_true(store_change_hits(&change, &in_key));
 	assert_false(store_change_hits(&change, &out_key));
 	assert_false(store_change_hits(&change, &other_net));
 	assert_false(store_change_hits(&change, &host));
-	change = (struct store_change){.subject = STORE_CIDR, .network = "n", .cidr = {.ip = ip_v4(10, 7, 0, 0), .len = 16}};
+	change = (struct store_change){
+	        .subject = STORE_CIDR, .network = "n", .cidr = {.ip = ip_v4(10, 7, 0, 0), .len = 16}};
 	assert_true(store_change_hits(&change, &in_key));
 	assert_false(store_change_hits(&change, &out_key));
 	assert_false(store_change_hits(&change, &other_net));
@@ -698,11 +701,10 @@ static void test_replacement(void **state)
 	put_file(store, "same", 1, "n");
 	put_file(store, "moves", 2, "m");
 	store_replace_commit(store, true);
-	assert_string_equal(told(&log),
-		"addr:10.0.0.2; own:shop/moves; addr:10.0.0.2; own:shop/moves; "
-		"addr:10.0.0.3; own:shop/goes; host:shop/s; policy:shop/p; ");
+	assert_string_equal(told(&log), "addr:10.0.0.2; own:shop/moves; addr:10.0.0.2; own:shop/moves; "
+	                                "addr:10.0.0.3; own:shop/goes; host:shop/s; policy:shop/p; ");
 	assert_string_equal(dump(store, true),
-		"workload moves 10.0.0.2@m 0; workload same 10.0.0.1@n 0; workload xds 10.0.0.4@node-a 0; ");
+	        "workload moves 10.0.0.2@m 0; workload same 10.0.0.1@n 0; workload xds 10.0.0.4@node-a 0; ");
 
 	/* A reading that failed half way removes nothing. */
 	store_replace_begin(store, STORE_FILE);
@@ -739,9 +741,9 @@ static void test_endpoints_named_by_the_service(void **state)
 	struct store *store = store_new("");
 	struct port_map port = {80, 7};
 	struct service_endpoint eps[] = {
-		{.workload_uid = "a", .ports = &port, .port_cnt = 1},
-		{.workload_uid = "b", .ports = &port, .port_cnt = 1, .status = WORKLOAD_UNHEALTHY},
-		{.workload_uid = "c", .ports = &port, .port_cnt = 1},
+	        {.workload_uid = "a", .ports = &port, .port_cnt = 1},
+	        {.workload_uid = "b", .ports = &port, .port_cnt = 1, .status = WORKLOAD_UNHEALTHY},
+	        {.workload_uid = "c", .ports = &port, .port_cnt = 1},
 	};
 	struct service s = make_service("s");
 	struct buf log;
@@ -814,7 +816,8 @@ static void test_large_service_subset(void **state)
 		snprintf(uid, sizeof(uid), "w%03u", i);
 		put_workload(store, uid, i, "s", true);
 	}
-	struct view *a = view_of(store, &self, 1), *again = view_of(store, &self, 1), *b = view_of(store, &self, 2);
+	struct view *a = view_of(store, &self, 1), *again = view_of(store, &self, 1),
+	            *b = view_of(store, &self, 2);
 	assert_int_equal(a->endpoint_cnt, LIMIT_VIEW_ENDPOINTS);
 	assert_true(has(a, "w250"));
 	assert_true(has(b, "w250"));
@@ -823,7 +826,8 @@ static void test_large_service_subset(void **state)
 		same += strcmp(a->endpoints[i].workload->uid, again->endpoints[i].workload->uid) == 0;
 		shared += has(b, a->endpoints[i].workload->uid);
 		if (i > 0)
-			assert_true(strcmp(a->endpoints[i - 1].workload->uid, a->endpoints[i].workload->uid) < 0);
+			assert_true(
+			        strcmp(a->endpoints[i - 1].workload->uid, a->endpoints[i].workload->uid) < 0);
 	}
 	assert_int_equal(same, LIMIT_VIEW_ENDPOINTS);
 	/* Independent subsets share 128 * 128 / 300 = 55 on average; 6 standard deviations are 31. */
@@ -851,7 +855,8 @@ static void test_large_service_prefers_near_and_weighty(void **state)
 	s.port_cnt = 1;
 	assert_int_equal(store_insert_service(store, &s, NULL, 0, STORE_XDS), 0);
 	for (unsigned i = 0; i < 500; i++) {
-		struct workload_service in = {.ns = "shop", .hostname = "s", .ports = &port, .port_cnt = i == 499};
+		struct workload_service in = {
+		        .ns = "shop", .hostname = "s", .ports = &port, .port_cnt = i == 499};
 		struct workload w = make_workload(uid);
 		snprintf(uid, sizeof(uid), "w%03u", i);
 		w.services = &in;
@@ -935,7 +940,7 @@ static int act(struct store *store, int what)
 	const char *listed[] = {"a/b", "c/d"};
 	struct port_map port = {80, 81};
 	struct workload_service in[] = {{.ns = "shop", .hostname = "new", .ports = &port, .port_cnt = 1},
-		{.ns = "shop", .hostname = "s", .ports = &port, .port_cnt = 1}};
+	        {.ns = "shop", .hostname = "s", .ports = &port, .port_cnt = 1}};
 	struct workload w = make_workload("a");
 	struct net_addr vips[] = {{.network = "fresh", .ip = addr}, {.network = "", .ip = addr}};
 	struct service_endpoint ep = {.workload_uid = "a", .ports = &port, .port_cnt = 1};
@@ -1022,33 +1027,33 @@ static void test_view_allocation_failures(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_endpoints_come_and_go),
-		cmocka_unit_test(test_staged_regardless_of_health),
-		cmocka_unit_test(test_service_update_carries_over),
-		cmocka_unit_test(test_removed_service_forgets),
-		cmocka_unit_test(test_staging_is_cleaned_up),
-		cmocka_unit_test(test_order_does_not_matter),
-		cmocka_unit_test(test_one_service_twice_in_a_workload),
-		cmocka_unit_test(test_remove_by_resource_name),
-		cmocka_unit_test(test_shared_address_falls_back),
-		cmocka_unit_test(test_many_on_one_address),
-		cmocka_unit_test(test_packed_size),
-		cmocka_unit_test(test_ceilings),
-		cmocka_unit_test(test_workload_round_trip),
-		cmocka_unit_test(test_own_workload),
-		cmocka_unit_test(test_policies_in_force),
-		cmocka_unit_test(test_changes_are_told),
-		cmocka_unit_test(test_change_hits),
-		cmocka_unit_test(test_replacement),
-		cmocka_unit_test(test_replacement_is_a_fresh_load),
-		cmocka_unit_test(test_endpoints_named_by_the_service),
-		cmocka_unit_test(test_view_outlives_change),
-		cmocka_unit_test(test_large_service_subset),
-		cmocka_unit_test(test_large_service_prefers_near_and_weighty),
-		cmocka_unit_test(test_hostname_views),
-		cmocka_unit_test(test_overlong_key),
-		cmocka_unit_test(test_allocation_failures),
-		cmocka_unit_test(test_view_allocation_failures),
+	        cmocka_unit_test(test_endpoints_come_and_go),
+	        cmocka_unit_test(test_staged_regardless_of_health),
+	        cmocka_unit_test(test_service_update_carries_over),
+	        cmocka_unit_test(test_removed_service_forgets),
+	        cmocka_unit_test(test_staging_is_cleaned_up),
+	        cmocka_unit_test(test_order_does_not_matter),
+	        cmocka_unit_test(test_one_service_twice_in_a_workload),
+	        cmocka_unit_test(test_remove_by_resource_name),
+	        cmocka_unit_test(test_shared_address_falls_back),
+	        cmocka_unit_test(test_many_on_one_address),
+	        cmocka_unit_test(test_packed_size),
+	        cmocka_unit_test(test_ceilings),
+	        cmocka_unit_test(test_workload_round_trip),
+	        cmocka_unit_test(test_own_workload),
+	        cmocka_unit_test(test_policies_in_force),
+	        cmocka_unit_test(test_changes_are_told),
+	        cmocka_unit_test(test_change_hits),
+	        cmocka_unit_test(test_replacement),
+	        cmocka_unit_test(test_replacement_is_a_fresh_load),
+	        cmocka_unit_test(test_endpoints_named_by_the_service),
+	        cmocka_unit_test(test_view_outlives_change),
+	        cmocka_unit_test(test_large_service_subset),
+	        cmocka_unit_test(test_large_service_prefers_near_and_weighty),
+	        cmocka_unit_test(test_hostname_views),
+	        cmocka_unit_test(test_overlong_key),
+	        cmocka_unit_test(test_allocation_failures),
+	        cmocka_unit_test(test_view_allocation_failures),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -16,14 +16,14 @@ static void test_keys(void **state)
 {
 	struct ip v4 = ip_v4(10, 0, 0, 1), v6 = {.family = 6, .b = {10, 0, 0, 1}};
 	struct view_key keys[] = {
-		view_key_address("", &v4),
-		view_key_address("n", &v4),
-		view_key_address("", &v6),
-		view_key_address("", &v4),
-		view_key_host("", "h"),
-		view_key_host("h", ""),
-		view_key_host("a", "h"),
-		view_key_host("ah", ""),
+	        view_key_address("", &v4),
+	        view_key_address("n", &v4),
+	        view_key_address("", &v6),
+	        view_key_address("", &v4),
+	        view_key_host("", "h"),
+	        view_key_host("h", ""),
+	        view_key_host("a", "h"),
+	        view_key_host("ah", ""),
 	};
 	size_t cnt = sizeof(keys) / sizeof(keys[0]);
 
@@ -31,7 +31,8 @@ static void test_keys(void **state)
 	for (size_t i = 0; i < cnt; i++) {
 		for (size_t k = 0; k < cnt; k++) {
 			uint8_t a[VIEW_KEY_BYTES_MAX], b[VIEW_KEY_BYTES_MAX];
-			int a_len = view_key_bytes(&keys[i], a, sizeof(a)), b_len = view_key_bytes(&keys[k], b, sizeof(b));
+			int a_len = view_key_bytes(&keys[i], a, sizeof(a)),
+			    b_len = view_key_bytes(&keys[k], b, sizeof(b));
 			assert_true(a_len > 0 && b_len > 0);
 			assert_int_equal(view_key_eq(&keys[i], &keys[k]), i == k);
 			assert_int_equal(a_len == b_len && memcmp(a, b, (size_t)a_len) == 0, i == k);
@@ -62,7 +63,8 @@ static void test_new(void **state)
 	struct view_key key = view_key_host(ns, "h");
 	struct view *view;
 
-	assert_int_equal(view_new(arena, &key, 1, NULL, NULL, endpoints, LIMIT_VIEW_ENDPOINTS + 1, &view), ERR_TOO_MANY);
+	assert_int_equal(view_new(arena, &key, 1, NULL, NULL, endpoints, LIMIT_VIEW_ENDPOINTS + 1, &view),
+	        ERR_TOO_MANY);
 	assert_int_equal(view_new(arena, &key, 5, NULL, NULL, endpoints, 2, &view), 0);
 	ns[0] = 'x'; /* the key is a copy */
 	assert_string_equal(view->key.ns, "ns");
@@ -87,10 +89,10 @@ static void test_new_without_memory(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_keys),
-		cmocka_unit_test(test_key_ceiling),
-		cmocka_unit_test(test_new),
-		cmocka_unit_test(test_new_without_memory),
+	        cmocka_unit_test(test_keys),
+	        cmocka_unit_test(test_key_ceiling),
+	        cmocka_unit_test(test_new),
+	        cmocka_unit_test(test_new_without_memory),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -44,11 +44,11 @@ static void refuse(const char *text, const struct yaml_limits *limits, int code,
 static void test_tree(void **state)
 {
 	struct yaml_doc *doc = parse("a: 1\n"
-				     "b: [x, 'y', !Exact z, !Presence []]\n"
-				     "c: {}\n"
-				     "d:\n"
-				     "e: !!str 7\n"
-				     "null: n\n");
+	                             "b: [x, 'y', !Exact z, !Presence []]\n"
+	                             "c: {}\n"
+	                             "d:\n"
+	                             "e: !!str 7\n"
+	                             "null: n\n");
 	const struct yaml_node *root = yaml_root(doc), *b = yaml_get(root, "b");
 	const char *text;
 
@@ -101,8 +101,8 @@ static void test_empty(void **state)
 static void test_null_words(void **state)
 {
 	struct yaml_doc *doc = parse("[~, null, Null, NULL, '', '~', !Exact ~, nulL]");
-	static const enum yaml_kind kinds[] = {YAML_NULL, YAML_NULL, YAML_NULL, YAML_NULL, YAML_SCALAR, YAML_SCALAR,
-		YAML_SCALAR, YAML_SCALAR};
+	static const enum yaml_kind kinds[] = {YAML_NULL, YAML_NULL, YAML_NULL, YAML_NULL, YAML_SCALAR,
+	        YAML_SCALAR, YAML_SCALAR, YAML_SCALAR};
 	size_t i = 0;
 	for (const struct yaml_node *it = yaml_first(yaml_root(doc)); it; it = yaml_next(it))
 		assert_int_equal(yaml_kind(it), kinds[i++]);
@@ -143,8 +143,8 @@ static void test_refused(void **state)
 
 static void test_refused_syntax(void **state)
 {
-	static const char *const texts[] = {"a: [1", "a: {", "a: 'x", "a:\n\t- b\n", "\xff\xfe", "a: \xc3\x28", "}", "a: b: c",
-		"%YAML 3.0\n---\na", "!<tag", "- a\nb: c\n"};
+	static const char *const texts[] = {"a: [1", "a: {", "a: 'x", "a:\n\t- b\n", "\xff\xfe",
+	        "a: \xc3\x28", "}", "a: b: c", "%YAML 3.0\n---\na", "!<tag", "- a\nb: c\n"};
 	for (size_t i = 0; i < sizeof(texts) / sizeof(texts[0]); i++) {
 		struct yaml_doc *doc;
 		struct err err = {0};
@@ -162,7 +162,8 @@ static void test_bomb(void **state)
 	for (int i = 1; i < 10; i++) {
 		len += (size_t)snprintf(text + len, sizeof(text) - len, "a%d: &a%d [", i, i);
 		for (int k = 0; k < 10; k++)
-			len += (size_t)snprintf(text + len, sizeof(text) - len, "%s*a%d", k ? ", " : "", i - 1);
+			len += (size_t)snprintf(
+			        text + len, sizeof(text) - len, "%s*a%d", k ? ", " : "", i - 1);
 		len += (size_t)snprintf(text + len, sizeof(text) - len, "]\n");
 	}
 	refuse(text, NULL, -E2BIG, "f:5: too many nodes");
@@ -228,7 +229,8 @@ static int on_item(void *ctx, const struct yaml_node *item, struct err *err)
 		return yaml_error(item, err, "stop");
 	if (yaml_kind(item) == YAML_SCALAR)
 		yaml_str(item, &text, err);
-	snprintf(seen->text + strlen(seen->text), sizeof(seen->text) - strlen(seen->text), "%s@%u ", text, yaml_line(item));
+	snprintf(seen->text + strlen(seen->text), sizeof(seen->text) - strlen(seen->text), "%s@%u ", text,
+	        yaml_line(item));
 	return 0;
 }
 
@@ -246,26 +248,26 @@ static void test_stream(void **state)
 		int rc;
 		const char *seen; /* items, or the error's text */
 	} rows[] = {
-		{"", 0, ""},
-		{"~", 0, ""},
-		{"{}", 0, ""},
-		{"one: []\ntwo:\n", 0, ""},
-		{"two: [x, {a: b}]\none: [y]\n", 0, "x@1 ?@1 y@2 "},
-		/* The ceiling of nodes counts for each element by itself. */
-		{"one: [[1, 2, 3], [1, 2, 3], [1, 2, 3]]\n", 0, "?@1 ?@1 ?@1 "},
-		{"one: [[1, 2, 3, 4, 5, 6]]\n", -E2BIG, "f:1: too many nodes"},
-		{"one: [[[[[x]]]]]\n", -E2BIG, "f:1: nested too deep"},
-		{"one: [&a x, *a]\n", -EINVAL, "f:1: unknown alias"},
-		{"one: [[&a x, *a]]\n", 0, "?@1 "},
-		{"three: []\n", -EINVAL, "f:1: unknown key `three`"},
-		{"one: []\none: []\n", -EINVAL, "f:2: duplicate key `one`"},
-		{"one: x\n", -EINVAL, "f:1: one: a list is expected"},
-		{"one: {a: b}\n", -EINVAL, "f:1: one: a list is expected"},
-		{"[one]\n", -EINVAL, "f:1: a map is expected"},
-		{"one\n", -EINVAL, "f:1: a map is expected"},
-		{"[a]: []\n", -EINVAL, "f:1: a key must be a plain word"},
-		{"one: [x]\n---\n{}\n", -EINVAL, "f:2: more than one document"},
-		{"one: [x]\n]\n", -EINVAL, NULL},
+	        {"", 0, ""},
+	        {"~", 0, ""},
+	        {"{}", 0, ""},
+	        {"one: []\ntwo:\n", 0, ""},
+	        {"two: [x, {a: b}]\none: [y]\n", 0, "x@1 ?@1 y@2 "},
+	        /* The ceiling of nodes counts for each element by itself. */
+	        {"one: [[1, 2, 3], [1, 2, 3], [1, 2, 3]]\n", 0, "?@1 ?@1 ?@1 "},
+	        {"one: [[1, 2, 3, 4, 5, 6]]\n", -E2BIG, "f:1: too many nodes"},
+	        {"one: [[[[[x]]]]]\n", -E2BIG, "f:1: nested too deep"},
+	        {"one: [&a x, *a]\n", -EINVAL, "f:1: unknown alias"},
+	        {"one: [[&a x, *a]]\n", 0, "?@1 "},
+	        {"three: []\n", -EINVAL, "f:1: unknown key `three`"},
+	        {"one: []\none: []\n", -EINVAL, "f:2: duplicate key `one`"},
+	        {"one: x\n", -EINVAL, "f:1: one: a list is expected"},
+	        {"one: {a: b}\n", -EINVAL, "f:1: one: a list is expected"},
+	        {"[one]\n", -EINVAL, "f:1: a map is expected"},
+	        {"one\n", -EINVAL, "f:1: a map is expected"},
+	        {"[a]: []\n", -EINVAL, "f:1: a key must be a plain word"},
+	        {"one: [x]\n---\n{}\n", -EINVAL, "f:2: more than one document"},
+	        {"one: [x]\n]\n", -EINVAL, NULL},
 	};
 
 	for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
@@ -283,8 +285,9 @@ static void test_stream(void **state)
 
 static void test_allocation_failures(void **state)
 {
-	static const char text[] = "a: &x [1, !T 2]\nb: *x\nc: {d: e}\n"
-				   "k1: 1\nk2: 1\nk3: 1\nk4: 1\nk5: 1\nk6: 1\nk7: 1\nk8: 1\nk9: 1\nk10: 1\nk11: 1\nk12: 1\nk13: 1\nk14: 1\nk15: 1\n";
+	static const char text[] =
+	        "a: &x [1, !T 2]\nb: *x\nc: {d: e}\n"
+	        "k1: 1\nk2: 1\nk3: 1\nk4: 1\nk5: 1\nk6: 1\nk7: 1\nk8: 1\nk9: 1\nk10: 1\nk11: 1\nk12: 1\nk13: 1\nk14: 1\nk15: 1\n";
 	int rc = -ENOMEM;
 	size_t n = 1;
 
@@ -304,18 +307,18 @@ static void test_allocation_failures(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_tree),
-		cmocka_unit_test(test_empty),
-		cmocka_unit_test(test_null_words),
-		cmocka_unit_test(test_alias),
-		cmocka_unit_test(test_refused),
-		cmocka_unit_test(test_refused_syntax),
-		cmocka_unit_test(test_bomb),
-		cmocka_unit_test(test_depth_has_a_hard_end),
-		cmocka_unit_test(test_large_map),
-		cmocka_unit_test(test_load),
-		cmocka_unit_test(test_stream),
-		cmocka_unit_test(test_allocation_failures),
+	        cmocka_unit_test(test_tree),
+	        cmocka_unit_test(test_empty),
+	        cmocka_unit_test(test_null_words),
+	        cmocka_unit_test(test_alias),
+	        cmocka_unit_test(test_refused),
+	        cmocka_unit_test(test_refused_syntax),
+	        cmocka_unit_test(test_bomb),
+	        cmocka_unit_test(test_depth_has_a_hard_end),
+	        cmocka_unit_test(test_large_map),
+	        cmocka_unit_test(test_load),
+	        cmocka_unit_test(test_stream),
+	        cmocka_unit_test(test_allocation_failures),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -65,15 +65,15 @@ static void test_map(void **state)
 		bool ignore_unknown;
 		const char *want; /* NULL = fine */
 	} rows[] = {
-		{"need: 1\n", false, NULL},
-		{"need: 1\nmay:\n", false, NULL},
-		{"need: 1\nother: 2\n", true, NULL},
-		{"need: 1\nother: 2\n", false, "mesh.yaml:2: other: unknown key"},
-		{"may: 1\n", false, "mesh.yaml:1: missing key `need`"},
-		{"need: ~\n", false, "mesh.yaml:1: missing key `need`"},
-		{"[need]\n", false, "mesh.yaml:1: a map is expected, found a list"},
-		{"need\n", false, "mesh.yaml:1: a map is expected, found a text"},
-		{"", false, "mesh.yaml:1: a map is expected, found nothing"},
+	        {"need: 1\n", false, NULL},
+	        {"need: 1\nmay:\n", false, NULL},
+	        {"need: 1\nother: 2\n", true, NULL},
+	        {"need: 1\nother: 2\n", false, "mesh.yaml:2: other: unknown key"},
+	        {"may: 1\n", false, "mesh.yaml:1: missing key `need`"},
+	        {"need: ~\n", false, "mesh.yaml:1: missing key `need`"},
+	        {"[need]\n", false, "mesh.yaml:1: a map is expected, found a list"},
+	        {"need\n", false, "mesh.yaml:1: a map is expected, found a text"},
+	        {"", false, "mesh.yaml:1: a map is expected, found nothing"},
 	};
 
 	for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
@@ -114,7 +114,8 @@ static void test_bool(void **state)
 
 static void test_number(void **state)
 {
-	struct yaml_doc *doc = parse("{'80': 65535, 81: '82', 83: 65536, 84: -1, 85: 0x10, 86: 1e3, 87: +5, 88: , 89: 1.0}");
+	struct yaml_doc *doc =
+	        parse("{'80': 65535, 81: '82', 83: 65536, 84: -1, 85: 0x10, 86: 1e3, 87: +5, 88: , 89: 1.0}");
 	const struct yaml_node *key = yaml_first(yaml_root(doc));
 	struct err err = {0};
 	uint64_t value;
@@ -172,13 +173,13 @@ static void test_enum(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_place),
-		cmocka_unit_test(test_long_paths_are_cut),
-		cmocka_unit_test(test_map),
-		cmocka_unit_test(test_bool),
-		cmocka_unit_test(test_number),
-		cmocka_unit_test(test_text_and_list),
-		cmocka_unit_test(test_enum),
+	        cmocka_unit_test(test_place),
+	        cmocka_unit_test(test_long_paths_are_cut),
+	        cmocka_unit_test(test_map),
+	        cmocka_unit_test(test_bool),
+	        cmocka_unit_test(test_number),
+	        cmocka_unit_test(test_text_and_list),
+	        cmocka_unit_test(test_enum),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }
