@@ -14,6 +14,7 @@
 #include "base/clock.h"
 #include "base/mem.h"
 #include "culvert/limits.h"
+#include "warden/pods_int.h"
 
 #define TARGET "ztunnel::inpod::statemanager"
 
@@ -66,7 +67,7 @@ static int copy_info(const struct workload_info *src, struct workload_info *ret_
 	return 0;
 }
 
-static void pod_free(struct pod *pod)
+void pod_free(struct pod *pod)
 {
 	list_del(&pod->dirty);
 	loop_cancel(pod->pods->env->loop, &pod->timer);
@@ -99,87 +100,13 @@ static struct pod *pod_new(struct pods *pods, const char *uid)
 	return pod;
 }
 
-/* --- telling the broker --- */
-
-static enum ipc_silo_phase phase_of(const struct pod *pod)
-{
-	if (pod->is_gone)
-		return IPC_SILO_GONE;
-	return pod->state == POD_UP ? IPC_SILO_UP : IPC_SILO_PENDING;
-}
-
-static void tell(struct pod *pod)
-{
-	struct broker_link *broker = pod->pods->broker;
-	struct ward *ward = pod->ward;
-	struct ipc_silo_state state = {.uid = pod->uid, .info = pod->info, .state = phase_of(pod), .reason = pod->reason,
-		.restarts = pod->restart_cnt, .netns_ino = pod->netns.ino, .pid = ward ? (int32_t)ward->pid : 0};
-	int silo_fd = -1;
-	broker_link_silo_state(broker, &state);
-	pod->is_told = true;
-	if (ward && !ward->has_broker && broker_link_pair(broker, &silo_fd, &pod->broker_fd) == 0)
-		ward_attach_broker(ward, silo_fd);
-	if (ward && pod->broker_fd >= 0) {
-		broker_link_attach(broker, pod->uid, &pod->info, ward->pid, pod->broker_fd);
-		pod->broker_fd = -1;
-	}
-}
-
-void pods_tell_broker(struct pods *pods)
-{
-	while (!list_empty(&pods->dirty) && broker_link_has_room(pods->broker)) {
-		struct pod *pod = list_entry(list_pop(&pods->dirty), struct pod, dirty);
-		tell(pod);
-		if (pod->is_gone)
-			pod_free(pod);
-	}
-}
-
-static void mark(struct pod *pod)
-{
-	if (list_empty(&pod->dirty))
-		list_add_tail(&pod->pods->dirty, &pod->dirty);
-	pods_tell_broker(pod->pods);
-}
-
-static void drop_tombstones(struct pods *pods)
-{
-	list_for_each_safe(it, &pods->dirty) {
-		struct pod *pod = list_entry(it, struct pod, dirty);
-		if (pod->is_gone)
-			pod_free(pod);
-	}
-}
-
-void pods_broker_opened(struct pods *pods)
-{
-	size_t cursor = 0;
-	for (struct pod *pod = map_next(&pods->map, &cursor); pod; pod = map_next(&pods->map, &cursor))
-		if (list_empty(&pod->dirty))
-			list_add_tail(&pods->dirty, &pod->dirty);
-	pods_tell_broker(pods);
-}
-
-void pods_broker_lost(struct pods *pods)
-{
-	size_t cursor = 0;
-	/* The next broker starts with nothing, so nothing has to be taken back from it. */
-	drop_tombstones(pods);
-	for (struct pod *pod = map_next(&pods->map, &cursor); pod; pod = map_next(&pods->map, &cursor)) {
-		pod->is_told = false;
-		fd_close(&pod->broker_fd);
-		if (pod->ward)
-			pod->ward->has_broker = false;
-	}
-}
-
 /* --- start and end of silos --- */
 
 static void set_state(struct pod *pod, enum pod_state state, const char *reason)
 {
 	pod->state = state;
 	snprintf(pod->reason, sizeof(pod->reason), "%s", reason);
-	mark(pod);
+	pods_mark(pod);
 }
 
 static void set_failed(struct pod *pod, bool has_failed)
@@ -392,7 +319,7 @@ static void retire(struct pod *pod, bool is_graceful, uint64_t deadline_ms)
 	set_failed(pod, false);
 	pod->is_gone = true;
 	if (pods->broker->is_open && pod->is_told)
-		mark(pod);
+		pods_mark(pod);
 	else
 		pod_free(pod);
 	pods->events->changed(pods->ctx);
@@ -495,7 +422,7 @@ void pods_kill_all(struct pods *pods)
 
 void pods_done(struct pods *pods)
 {
-	drop_tombstones(pods);
+	pods_drop_tombstones(pods);
 	for (struct pod *pod = map_pop(&pods->map); pod; pod = map_pop(&pods->map)) {
 		ward_free(pod->ward);
 		pod_free(pod);

@@ -15,7 +15,7 @@ char *version_line(char *dst)
 	const char *istio = getenv("ISTIO_META_ISTIO_VERSION");
 	size_t len = strlen(CULVERT_GIT_REVISION);
 	size_t dirty_len = strlen(DIRTY);
-	int is_dirty = len > dirty_len && strcmp(CULVERT_GIT_REVISION + len - dirty_len, DIRTY) == 0;
+	int is_dirty = len > dirty_len && strcmp(&CULVERT_GIT_REVISION[len - dirty_len], DIRTY) == 0;
 	snprintf(dst, VERSION_LINE_MAX,
 		"version.BuildInfo{Version:\"%s\", GitRevision:\"%.*s\", RustVersion:\"none\", BuildProfile:\"%s\", BuildStatus:\"%s\", "
 		"IstioVersion:\"%s\", CryptoProvider:\"wolfssl-%s\"}",

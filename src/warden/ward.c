@@ -9,7 +9,6 @@
 #include <errno.h>
 #include <signal.h>
 #include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
 #include <sys/syscall.h>
 #include <sys/wait.h>
@@ -17,8 +16,7 @@
 
 #include "base/clock.h"
 #include "base/mem.h"
-#include "base/proc.h"
-#include "warden/spawn.h"
+#include "warden/ward_int.h"
 
 #define TARGET "ztunnel::inpod::workloadmanager"
 
@@ -34,13 +32,13 @@ static void set_reason(struct ward *ward, const char *text)
 		snprintf(ward->reason, sizeof(ward->reason), "%s", text);
 }
 
-static void signal_process(struct ward *ward, int number)
+void ward_signal(struct ward *ward, int number)
 {
 	if (ward->pidfd >= 0)
 		(void)syscall(SYS_pidfd_send_signal, ward->pidfd, number, NULL, 0);
 }
 
-static void set_timer(struct ward *ward, uint64_t delay_ms)
+void ward_set_timer(struct ward *ward, uint64_t delay_ms)
 {
 	loop_after(ward->env->loop, &ward->timer, delay_ms);
 }
@@ -62,7 +60,7 @@ static void end_greeting(struct ward *ward, const char *why)
 {
 	set_reason(ward, why);
 	drop_channel(ward);
-	signal_process(ward, SIGKILL);
+	ward_signal(ward, SIGKILL);
 	ward->state = WARD_DEAD;
 	loop_cancel(ward->env->loop, &ward->timer);
 	ward->events->ended(ward);
@@ -80,7 +78,7 @@ void ward_kill(struct ward *ward, const char *why)
 	ward->state = WARD_ENDING;
 	drop_channel(ward);
 	loop_cancel(ward->env->loop, &ward->timer);
-	signal_process(ward, SIGKILL);
+	ward_signal(ward, SIGKILL);
 }
 
 static void update_interest(struct ward *ward)
@@ -145,7 +143,7 @@ static void on_hang_up(struct ward *ward)
 	drop_channel(ward);
 	if (ward->state != WARD_ENDING) {
 		ward->state = WARD_ENDING;
-		set_timer(ward, LINGER_MS);
+		ward_set_timer(ward, LINGER_MS);
 	}
 }
 
@@ -274,7 +272,7 @@ static void on_timer(struct timer *timer, uint64_t now)
 	}
 }
 
-static struct ward *ward_new(const struct ward_env *env, const struct ward_events *events, void *owner)
+struct ward *ward_new(const struct ward_env *env, const struct ward_events *events, void *owner)
 {
 	struct ward *ward = mem_zalloc(1, sizeof(*ward));
 	if (!ward)
@@ -307,135 +305,6 @@ void ward_free(struct ward *ward)
 	mem_free(ward);
 }
 
-/* Takes fd over and says Hello. */
-static int open_channel(struct ward *ward, int fd, struct err *err)
-{
-	chan_init(&ward->chan, fd, IPC_ROLE_WARDEN, IPC_ROLE_SILO, false, ward->env->scratch);
-	struct ipc_hello hello = {.pid = (int32_t)getpid()};
-	int rc = proc_start_time(getpid(), &hello.start_time);
-	if (rc == 0)
-		rc = chan_send_hello(&ward->chan, &hello, -1, err);
-	if (rc == 0)
-		rc = loop_add(ward->env->loop, &ward->chan_watch, fd, EPOLLIN);
-	return rc < 0 ? err_sys(err, rc, "channel to the silo") : 0;
-}
-
-static int send_heritage(struct ward *ward, const struct ward_birth *birth, const struct spawn *spawn, struct err *err)
-{
-	struct ipc_inherited fds[SPAWN_HERITAGE_MAX];
-	struct ipc_record rec = {.type = IPC_HERITAGE, .heritage = {
-		.uid = birth->uid, .info = *birth->info, .fds = fds, .fd_cnt = spawn_heritage(spawn, fds),
-		.run_name = birth->run_name, .first = birth->is_first, .mode = birth->mode}};
-	return chan_send(&ward->chan, &rec, -1, err);
-}
-
-static int give_birth(struct ward *ward, const struct ward_birth *birth, int pair[2], struct err *err)
-{
-	char title[256];
-	snprintf(title, sizeof(title), "%s/%s", birth->info->ns, birth->info->name);
-	struct spawn spawn = {
-		.settings = ward->env->settings, .program = ward->env->program, .env = ward->env->silo_env, .title = title,
-		.dir_fd = ward->env->run->fd, .socket = birth->socket, .netns_fd = birth->netns_fd,
-		.is_own_netns = birth->mode != IPC_SILO_POD, .warden_fd = pair[1], .broker_fd = birth->broker_fd};
-	int rc = spawn_silo(&spawn, &ward->pid, &ward->pidfd, &ward->error_fd, err);
-	if (rc < 0)
-		return rc;
-	int fd = pair[0];
-	pair[0] = -1;
-	rc = open_channel(ward, fd, err);
-	if (rc == 0)
-		rc = send_heritage(ward, birth, &spawn, err);
-	if (rc == 0)
-		rc = loop_add(ward->env->loop, &ward->pid_watch, ward->pidfd, EPOLLIN);
-	if (rc == 0)
-		rc = loop_add(ward->env->loop, &ward->error_watch, ward->error_fd, EPOLLIN);
-	if (rc < 0) {
-		signal_process(ward, SIGKILL);
-		(void)waitid(P_PIDFD, (id_t)ward->pidfd, NULL, WEXITED);
-	}
-	return rc;
-}
-
-int ward_start(const struct ward_env *env, const struct ward_birth *birth, const struct ward_events *events, void *owner, struct ward **ret_ward,
-	struct err *err)
-{
-	struct ward *ward = ward_new(env, events, owner);
-	int pair[2] = {-1, -1};
-	int rc = ward ? fd_pair(pair) : -ENOMEM;
-	if (rc < 0)
-		rc = err_sys(err, rc, "channel to the silo");
-	else
-		rc = give_birth(ward, birth, pair, err);
-	fd_close(&pair[0]);
-	fd_close(&pair[1]);
-	if (rc < 0) {
-		ward_free(ward);
-		return rc;
-	}
-	ward->state = WARD_STARTING;
-	ward->has_broker = birth->broker_fd >= 0;
-	set_timer(ward, WARD_START_MS);
-	*ret_ward = ward;
-	return 0;
-}
-
-/* Connects and learns who listens there: alive as the socket is, so that the pid is his. */
-static int call(struct ward *ward, const char *socket, int *ret_fd)
-{
-	int fd = -1;
-	uid_t uid = 0;
-	int rc = rundir_connect(ward->env->run->fd, socket, &fd);
-	if (rc == 0)
-		rc = fd_peer(fd, &ward->pid, &uid);
-	if (rc == 0 && uid != geteuid())
-		rc = -EPERM;
-	if (rc == 0)
-		rc = fd_pidfd(ward->pid, &ward->pidfd);
-	if (rc < 0)
-		fd_close(&fd);
-	else
-		*ret_fd = fd;
-	return rc;
-}
-
-int ward_call(const struct ward_env *env, const char *socket, const struct ward_events *events, void *owner, struct ward **ret_ward,
-	struct err *err)
-{
-	int fd = -1;
-	struct ward *ward = ward_new(env, events, owner);
-	int rc = ward ? call(ward, socket, &fd) : -ENOMEM;
-	if (rc < 0)
-		rc = err_sys(err, rc, "control socket %s", socket);
-	else
-		rc = open_channel(ward, fd, err);
-	if (rc < 0) {
-		ward_free(ward);
-		return rc;
-	}
-	ward->state = WARD_GREETING;
-	set_timer(ward, WARD_GREETING_MS);
-	*ret_ward = ward;
-	return 0;
-}
-
-int ward_keep(struct ward *ward, const struct ipc_hello *hello, struct err *err)
-{
-	uint64_t ticks = 0;
-	int rc = hello->pid == ward->pid ? proc_start_time(ward->pid, &ticks) : -ESRCH;
-	if (rc == 0 && ticks != hello->start_time)
-		rc = -ESRCH;
-	if (rc == 0)
-		rc = loop_add(ward->env->loop, &ward->pid_watch, ward->pidfd, EPOLLIN);
-	if (rc < 0)
-		return err_sys(err, rc, "process %d", (int)hello->pid);
-	ward->has_broker = hello->broker_attached;
-	ward->state = hello->is_ready ? WARD_UP : WARD_STARTING;
-	ward->up_ms = clock_ms();
-	if (ward->state == WARD_STARTING)
-		set_timer(ward, WARD_START_MS);
-	return 0;
-}
-
 void ward_refuse(struct ward *ward, bool is_graceful, uint64_t deadline_ms)
 {
 	struct ipc_record rec = {.type = IPC_DRAIN, .drain = {.graceful = is_graceful, .deadline_ms = deadline_ms}};
@@ -462,5 +331,5 @@ void ward_end(struct ward *ward, bool is_graceful, uint64_t deadline_ms)
 	(void)send_record(ward, &rec, -1);
 	ward->state = WARD_ENDING;
 	uint64_t limit = is_graceful ? deadline_ms : WARD_FAREWELL_MS;
-	set_timer(ward, is_graceful && limit < UINT64_MAX - WARD_OVERTIME_MS ? limit + WARD_OVERTIME_MS : limit);
+	ward_set_timer(ward, is_graceful && limit < UINT64_MAX - WARD_OVERTIME_MS ? limit + WARD_OVERTIME_MS : limit);
 }

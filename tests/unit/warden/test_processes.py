@@ -751,6 +751,32 @@ def test_leave_and_adopt(tmp_path, netns):
     assert not pod.listens() and successor.instances() == []
 
 
+def test_two_daemons_side_by_side(tmp_path, netns):
+    """A rolling update: both serve the pod, the old one's end refuses nothing and leaves the new one's folder alone."""
+    pod = netns()
+    agents = [Agent(tmp_path / name) for name in ("old.sock", "new.sock")]
+    old = Daemon(tmp_path, INPOD_UDS=str(tmp_path / "old.sock"))
+    new = None
+    try:
+        agents[0].accept().ack(add("uid-1"), pod.fd)
+        agents[0].ack(SNAPSHOT)
+        new = Daemon(tmp_path, INPOD_UDS=str(tmp_path / "new.sock"))
+        agents[1].accept().ack(add("uid-1"), pod.fd)
+        agents[1].ack(SNAPSHOT)
+        assert len(old.instances()) == 2 and "adopted" not in new.log()
+        first, second = old.silo_in(pod), new.silo_in(pod)
+        assert first and second and first != second
+        assert old.term() == 0
+        assert pod.listens() and new.silo_in(pod) == second
+        assert len(new.instances()) == 1
+    finally:
+        old.end()
+        if new:
+            new.end()
+        for agent in agents:
+            agent.close()
+
+
 # --- the end ---
 
 @pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT])
