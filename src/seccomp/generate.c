@@ -28,6 +28,8 @@ static const char *const common_calls[] = {
 	"brk", "munmap", "mremap", "madvise", "mlock", "mlock2", "munlock",
 	/* the ring; io_uring_setup is left out on purpose */
 	"io_uring_enter", "io_uring_register",
+	/* waiting for room to send, where the ring cannot (io/writable.c) */
+	"epoll_create1", "epoll_ctl", "epoll_wait", "epoll_pwait",
 	/* descriptors */
 	"read", "write", "readv", "writev", "pread64", "close", "close_range", "fcntl", "dup", "dup3", "pipe2", "eventfd2",
 	"lseek", "fstat", "newfstatat", "statx", "poll", "ppoll",
@@ -46,7 +48,7 @@ static const char *const broker_calls[] = {
 	"openat", "unlink", "unlinkat", "rename", "renameat", "renameat2", "fsync", "fchmod", "pwrite64", "ftruncate",
 	"access", "faccessat", "faccessat2", "readlink", "readlinkat", "getdents64",
 	"inotify_init1", "inotify_add_watch", "inotify_rm_watch",
-	"pidfd_open", "signalfd4", "timerfd_create", "timerfd_settime", "epoll_create1", "epoll_ctl", "epoll_wait", "epoll_pwait",
+	"pidfd_open", "signalfd4", "timerfd_create", "timerfd_settime",
 };
 
 static void check(int r, const char *what)
