@@ -570,7 +570,9 @@ static int own_names(struct silo_peer *peer, const char *uid, const struct workl
 int silo_peer_attach(struct broker *broker, const char *uid, const struct workload_info *info, int fd)
 {
 	struct ipc_hello hello = {.uid = ""};
-	silo_peer_remove(broker, uid);
+	struct silo_peer *former = peer_find(broker, uid);
+	if (former)
+		peer_free(former);
 	struct silo_peer *peer = mem_zalloc(1, sizeof(*peer));
 	if (!peer) {
 		fd_close(&fd);
@@ -595,13 +597,6 @@ int silo_peer_attach(struct broker *broker, const char *uid, const struct worklo
 	}
 	ring_chan_send_hello(peer->chan, &hello, -1, NULL);
 	return 0;
-}
-
-void silo_peer_remove(struct broker *broker, const char *uid)
-{
-	struct silo_peer *peer = peer_find(broker, uid);
-	if (peer)
-		peer_free(peer);
 }
 
 void silo_peers_done(struct broker *broker)

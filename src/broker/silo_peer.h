@@ -34,9 +34,6 @@ struct silo_state_ask {
 /* Takes channel `fd` of the silo with this uid over; a former channel of it is dropped. 0 or -ENOMEM. */
 int silo_peer_attach(struct broker *broker, const char *uid, const struct workload_info *info, int fd);
 
-/* The silo's workload is gone: frees its peer, if there is one. */
-void silo_peer_remove(struct broker *broker, const char *uid);
-
 /* Frees all peers. */
 void silo_peers_done(struct broker *broker);
 

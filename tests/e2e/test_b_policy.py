@@ -54,7 +54,7 @@ HOLD = "import socket,sys,time\n" \
     "d=s.recv(10); print('end',len(d),flush=True)\n"
 
 KEEP = "import socket,sys,time\n" \
-    "l=socket.create_server(('::',int(sys.argv[1])),family=socket.AF_INET6)\n" \
+    "l=socket.create_server(('::',int(sys.argv[1])),family=socket.AF_INET6,dualstack_ipv6=True)\n" \
     "keep=[]\n" \
     "while True: keep.append(l.accept()[0])\n"
 

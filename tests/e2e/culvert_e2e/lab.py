@@ -6,6 +6,7 @@ by side and the clean-up removes exactly what this one made.
 """
 from __future__ import annotations
 
+import errno
 import json
 import os
 import re
@@ -179,6 +180,8 @@ class Lab:
     def rewire(self, pod):
         """Replaces the pod's namespace by a fresh one of the same name and address."""
         self._kill(pod.procs)
+        # The namespace lives on while a silo holds it; its interface goes now, as a CNI plugin would have it.
+        self._in_node("ip", "link", "del", f"v{pod.index}")
         run("ip", "netns", "del", pod.netns)
         self._wire(pod)
 
@@ -291,7 +294,7 @@ class Lab:
              *map(str, args)],
             stdout=log, stderr=subprocess.STDOUT, env=self.env())
         log.close()
-        wait_for("the agent's socket", lambda: self.agent_path.exists() and self.zds_path.exists())
+        wait_for("the agent's sockets", lambda: answers(self.agent_path) and answers(self.zds_path, probe=False))
         return self.agent
 
     def agent_call(self, *args, check=True):
@@ -473,6 +476,18 @@ def access_fields(line):
     """Fields of a text access-log line as a dict of strings, in order."""
     body = line.split("\t")[-1]
     return {m[1]: m[2].strip('"') for m in re.finditer(r'([\w.]+)=("(?:[^"\\]|\\.)*"|\S+)', body)}
+
+
+def answers(path, probe=True):
+    """Whether somebody listens on a unix socket (of whatever type); without probe: whether it is bound."""
+    if not probe:
+        return path.exists()
+    with socket.socket(socket.AF_UNIX) as s:
+        try:
+            s.connect(str(path))
+        except OSError as err:
+            return err.errno == errno.EPROTOTYPE
+    return True
 
 
 def free_port():
