@@ -142,12 +142,25 @@ static int walk(int dir_fd, void (*each)(void *ctx, int dir_fd, const char *file
 	return 0;
 }
 
+static bool is_ca_file(const char *file)
+{
+	return strncmp(file, "ca-root.", strlen("ca-root.")) == 0;
+}
+
+/* Two daemons beside each other, as in a rolling upgrade, trust each other: they have one embedded CA. */
+static void share_file(void *ctx, int from, const char *file)
+{
+	const struct rundir *run = ctx;
+	if (is_ca_file(file))
+		(void)linkat(from, file, run->fd, file, 0);
+}
+
 static void inherit_file(void *ctx, int from, const char *file)
 {
 	struct rundir *run = ctx;
 	if (rundir_is_socket_name(file))
 		move_socket(from, run->fd, file);
-	else if (strncmp(file, "ca-root.", strlen("ca-root.")) == 0)
+	else if (is_ca_file(file))
 		(void)renameat2(from, file, run->fd, file, RENAME_NOREPLACE);
 }
 
@@ -157,7 +170,7 @@ static void remove_file(void *ctx, int dir_fd, const char *file)
 	(void)unlinkat(dir_fd, file, 0);
 }
 
-/* Takes over a folder of the base whose first process is dead. */
+/* Takes over a folder of the base whose first process is dead; of a living one only the CA is shared. */
 static void inherit_instance(void *ctx, int base_fd, const char *name)
 {
 	struct rundir *run = ctx;
@@ -167,10 +180,13 @@ static void inherit_instance(void *ctx, int base_fd, const char *name)
 	if (fd < 0)
 		return;
 	int lock_fd = -1;
-	if (check_owner(fd) == 0 && take_lock(fd, &lock_fd) == 0) {
+	bool is_ours = check_owner(fd) == 0;
+	if (is_ours && take_lock(fd, &lock_fd) == 0) {
 		(void)walk(fd, inherit_file, run);
 		(void)walk(fd, remove_file, NULL);
 		(void)unlinkat(base_fd, name, AT_REMOVEDIR);
+	} else if (is_ours) {
+		(void)walk(fd, share_file, run);
 	}
 	fd_close(&lock_fd);
 	fd_close(&fd);
