@@ -209,12 +209,14 @@ static void end(struct io *io, struct io_op *op)
 {
 	op->in_flight = false;
 	io->in_flight--;
-	if (op->kind == IO_KIND_SMALL)
-		io->pbufs[PBUF_SMALL].armed--;
-	else if (op->kind == IO_KIND_BULK)
-		io->pbufs[PBUF_BULK].armed--;
-	else if (op->kind == IO_KIND_SEND)
+	if (op->kind == IO_KIND_SMALL || op->kind == IO_KIND_BULK) {
+		struct pbuf *pbuf = &io->pbufs[op->kind == IO_KIND_SMALL ? PBUF_SMALL : PBUF_BULK];
+		/* The last one gone: the buffers are given back if no other comes soon. */
+		if (--pbuf->armed == 0)
+			io_touch(io);
+	} else if (op->kind == IO_KIND_SEND) {
 		gather_put(io, op->scratch);
+	}
 	op->scratch = NULL;
 }
 

@@ -74,12 +74,8 @@ static inline void lab_sleep(struct lab *lab, uint64_t ms)
 static inline void lab_close(struct lab *lab)
 {
 	lab_until(lab, io_in_flight(lab->io) == 0);
-	io_turn(lab->io, false);
-	size_t used = io_pool(lab->io)->used;
 	/* Provided buffers stay lent for a while. */
-	if (used)
-		lab_sleep(lab, 2200);
-	assert_int_equal(io_pool(lab->io)->used, 0);
+	lab_until(lab, io_pool(lab->io)->used == 0);
 	io_free(lab->io);
 	lab->io = NULL;
 }
