@@ -120,14 +120,16 @@ class Lab:
     """Owns the namespaces, the mesh file, the run directory and the processes."""
 
     _next_net = os.getpid() % 200
+    # How names of namespaces and of the run directory begin.
+    mark = "cvt"
 
     def __init__(self, tmp: Path):
         Lab._next_net = (Lab._next_net + 1) % 200
         self.net = Lab._next_net + 20
-        self.prefix = f"cvt{os.getpid() % 100000}-{self.net}"
+        self.prefix = f"{self.mark}{os.getpid() % 100000}-{self.net}"
         self.tmp = tmp
         # Unix socket paths are at most 107 bytes, pytest's folders are long.
-        self.run_dir = Path(tempfile.mkdtemp(prefix="cvt-"))
+        self.run_dir = Path(tempfile.mkdtemp(prefix=f"{self.mark}-"))
         self.pods: dict[str, Pod] = {}
         self.node = f"{self.prefix}-node"
         self.daemons: list[subprocess.Popen] = []
