@@ -20,7 +20,7 @@
 struct dial {
 	struct io *io;
 	int fd;
-	int code; /* how it ended, once `end` is queued or the connect is cancelled */
+	int code;                         /* how it ended, once `end` is queued or the connect is cancelled */
 	const struct dial_events *events; /* NULL = cancelled by the owner */
 	void *ctx;
 	struct io_op connect;
@@ -40,7 +40,7 @@ static void warn(struct dial *d, const char *step)
 		d->events->on_warning(d->ctx, step, -errno);
 }
 
-/* Takes the source's place (ip(7)); whatever fails is only told, and the connect goes ahead (dataplane 2.7). */
+/* Takes the source's place (ip(7)); a failure is only told, the connect goes ahead (dataplane 2.7). */
 static void preserve_source(struct dial *d, const struct ip *src)
 {
 	bool is_v4 = src->family == 4;
@@ -123,7 +123,8 @@ static void on_deadline(struct timer *timer, uint64_t now)
 	io_cancel(d->io, &d->connect);
 }
 
-int dial_start(struct io *io, const struct dial_opts *opts, const struct dial_events *events, void *ctx, struct dial **ret_dial)
+int dial_start(struct io *io, const struct dial_opts *opts, const struct dial_events *events, void *ctx,
+        struct dial **ret_dial)
 {
 	struct dial *d = mem_zalloc(1, sizeof(*d));
 	if (!d)

@@ -21,9 +21,9 @@ struct dial_opts {
 	/* Destination. */
 	struct addr dst;
 	/*
-	 * Source to preserve; family 0 = none. Equal to the destination's IP = plain connect. Otherwise the socket has
-	 * the source's family, is transparent and free-binding, and is bound to (src, port 0);
-	 * a failure of that is a warning and the connect goes ahead unspoofed (dataplane 2.7).
+	 * Source to preserve; family 0 = none. Equal to the destination's IP = plain connect. Otherwise the
+	 * socket has the source's family, is transparent and free-binding, and is bound to (src, port 0); a
+	 * failure of that is a warning and the connect goes ahead unspoofed (dataplane 2.7).
 	 */
 	struct ip src;
 	/* SO_MARK; 0 = leave alone. A failure fails the dial: an unmarked socket would be captured again. */
@@ -37,19 +37,23 @@ struct dial_opts {
 /* What a dial tells its owner. */
 struct dial_events {
 	/*
-	 * The end, exactly once unless cancelled: code 0 and a connected stream, now the owner's; or a negative errno
+	 * The end, exactly once unless cancelled: code 0 and a connected stream, now the owner's; or a
+	 * negative errno
 	 * (-ETIMEDOUT for the deadline, the kernel's otherwise) and NULL. The dial is gone afterwards.
 	 */
 	void (*on_done)(void *ctx, int code, struct stream *stream);
-	/* The source could not be preserved: which step (static text) and negative errno. For the log; may be NULL. */
+	/* The source could not be preserved: which step (static text) and negative errno. For the log; may be
+	 * NULL. */
 	void (*on_warning)(void *ctx, const char *step, int code);
 };
 
 /*
- * Starts to connect. Even an immediate failure (no socket, no mark) arrives by on_done; on_warning may be called before this
- * returns. `events` is borrowed until the end. Returns 0, or -ENOMEM when no dial could be made (no event then).
+ * Starts to connect. Even an immediate failure (no socket, no mark) arrives by on_done; on_warning may be
+ * called before this returns. `events` is borrowed until the end. Returns 0, or -ENOMEM when no dial could be
+ * made (no event then).
  */
-int dial_start(struct io *io, const struct dial_opts *opts, const struct dial_events *events, void *ctx, struct dial **ret_dial);
+int dial_start(struct io *io, const struct dial_opts *opts, const struct dial_events *events, void *ctx,
+        struct dial **ret_dial);
 
 /* Gives up: no event comes after; memory and socket go when the kernel is done. NULL is fine. */
 void dial_cancel(struct dial *dial);

@@ -12,7 +12,7 @@
 #include "base/mem.h"
 #include "conn/link_priv.h"
 
-/* Marks of the queue below a link, bytes: enough for a full send, small enough that streams share it fairly. */
+/* Marks of the queue below a link, bytes: a full send, but small enough for fair shares. */
 #define TRANSPORT_HIGH_LEN (256u * 1024u)
 #define TRANSPORT_LOW_LEN (64u * 1024u)
 
@@ -68,10 +68,10 @@ static void on_h2_goaway(void *ctx, uint32_t last_stream_id, uint32_t code)
 }
 
 static const struct h2_session_ops h2_ops = {
-	.on_request = on_h2_request,
-	.on_settings = on_h2_settings,
-	.on_stream_room = on_h2_room,
-	.on_goaway = on_h2_goaway,
+        .on_request = on_h2_request,
+        .on_settings = on_h2_settings,
+        .on_stream_room = on_h2_room,
+        .on_goaway = on_h2_goaway,
 };
 
 /* Sets the timer to HTTP/2's next wish; a wish that moves later meanwhile is found out when it fires. */
@@ -146,7 +146,8 @@ static void on_timer(struct timer *timer, uint64_t now)
 		destroy(link);
 }
 
-/* Bytes that come now are dropped, so that the kernel does not answer them with RST, which could overtake our last words. */
+/* Bytes that come now are dropped, so that the kernel does not answer them with RST, which could overtake our
+ * last words. */
 static void on_linger_data(void *ctx, struct chain *data)
 {
 	(void)ctx;
@@ -166,9 +167,9 @@ static void on_linger_error(void *ctx, int code, const char *text)
 }
 
 static const struct stream_events linger_events = {
-	.on_data = on_linger_data,
-	.on_eof = on_linger_eof,
-	.on_error = on_linger_error,
+        .on_data = on_linger_data,
+        .on_eof = on_linger_eof,
+        .on_error = on_linger_error,
 };
 
 static void linger(struct link *link)
@@ -236,7 +237,8 @@ static void on_work(struct io_task *task)
 	}
 	link->is_told = true;
 	if (link->events && link->events->on_closed)
-		link->events->on_closed(link->ctx, link->over_code, link->over_text ? link->over_text : err_str(link->over_code));
+		link->events->on_closed(link->ctx, link->over_code,
+		        link->over_text ? link->over_text : err_str(link->over_code));
 }
 
 static int new_tls(struct link *link, const struct link_opts *opts, struct err *err)
@@ -245,7 +247,8 @@ static int new_tls(struct link *link, const struct link_opts *opts, struct err *
 	if (opts->identity && opts->is_server)
 		return tls_server_new(opts->identity, pool, &link->out, &link->tls, err);
 	if (opts->identity)
-		return tls_client_new(opts->identity, opts->accept, opts->accept_cnt, pool, &link->out, &link->tls, err);
+		return tls_client_new(
+		        opts->identity, opts->accept, opts->accept_cnt, pool, &link->out, &link->tls, err);
 	if (opts->trust)
 		return tls_control_new(opts->trust, pool, &link->out, &link->tls, err);
 	return 0;
@@ -288,8 +291,8 @@ static void start(struct link *link, struct stream *transport, const struct link
 	link_mark(link);
 }
 
-int link_new(struct io *io, struct stream *transport, const struct link_opts *opts, const struct link_events *events, void *ctx,
-	struct link **ret_link, struct err *err)
+int link_new(struct io *io, struct stream *transport, const struct link_opts *opts,
+        const struct link_events *events, void *ctx, struct link **ret_link, struct err *err)
 {
 	struct link *link = mem_zalloc(1, sizeof(*link));
 	if (!link)

@@ -113,10 +113,10 @@ static void on_drained(void *ctx)
 }
 
 const struct stream_events link_transport_events = {
-	.on_data = on_data,
-	.on_eof = on_eof,
-	.on_error = on_error,
-	.on_drained = on_drained,
+        .on_data = on_data,
+        .on_eof = on_eof,
+        .on_error = on_error,
+        .on_drained = on_drained,
 };
 
 static void push_dirty(struct link *link)
@@ -171,7 +171,7 @@ void link_flush_output(struct link *link)
 	if (link->h2 && (link->phase == LINK_OPEN || link->phase == LINK_LEAVING)) {
 		pull(link);
 		list_for_each_safe(it, &link->busy)
-			link_stream_progress(list_entry(it, struct link_stream, busy));
+		        link_stream_progress(list_entry(it, struct link_stream, busy));
 	}
 	if (link->phase == LINK_OPEN && link->h2 && h2_is_over(link->h2)) {
 		const char *fault = h2_fault(link->h2);

@@ -25,26 +25,26 @@ struct link {
 	enum link_phase phase;
 	struct io *io;
 	struct h2_env *env;
-	struct stream *transport;         /* owned */
-	struct tls_session *tls;          /* NULL = clear text */
-	struct h2_session *h2;            /* made when the handshake is done */
+	struct stream *transport; /* owned */
+	struct tls_session *tls;  /* NULL = clear text */
+	struct h2_session *h2;    /* made when the handshake is done */
 	struct h2_config h2_config;
 	const struct link_events *events; /* NULL = nobody */
 	void *ctx;
-	struct chain out;                 /* output of TLS, or of HTTP/2 in clear text, on its way to the transport */
-	struct list streams;              /* all struct link_stream */
-	struct list dirty;                /* those with something for HTTP/2 */
-	struct list busy;                 /* those with bytes in HTTP/2's queue */
-	struct io_task flush;             /* end of turn: output, or tear down */
-	struct io_task work;              /* telling the owner */
-	struct timer timer;               /* handshake, then PINGs, then lingering */
-	int over_code;                    /* why it is over */
-	int abort_code;                   /* what streams are told of the transport; 0 = the peer closed */
-	char *over_text;                  /* owned; NULL = the code's own text */
-	bool is_freed : 1;                /* the owner let go */
-	bool is_aborted : 1;              /* streams have been told that it is over */
-	bool is_told : 1;                 /* on_closed was called */
-	bool has_last_words : 1;          /* the transport closes gently */
+	struct chain out;        /* output of TLS, or of HTTP/2 in clear text, on its way to the transport */
+	struct list streams;     /* all struct link_stream */
+	struct list dirty;       /* those with something for HTTP/2 */
+	struct list busy;        /* those with bytes in HTTP/2's queue */
+	struct io_task flush;    /* end of turn: output, or tear down */
+	struct io_task work;     /* telling the owner */
+	struct timer timer;      /* handshake, then PINGs, then lingering */
+	int over_code;           /* why it is over */
+	int abort_code;          /* what streams are told of the transport; 0 = the peer closed */
+	char *over_text;         /* owned; NULL = the code's own text */
+	bool is_freed : 1;       /* the owner let go */
+	bool is_aborted : 1;     /* streams have been told that it is over */
+	bool is_told : 1;        /* on_closed was called */
+	bool has_last_words : 1; /* the transport closes gently */
 	bool is_drain_wanted : 1;
 	bool is_ready_told : 1;
 };
@@ -58,18 +58,18 @@ struct link_stream {
 	struct h2_stream *h2; /* NULL once it is dead */
 	const struct link_answer_events *answer;
 	void *answer_ctx;
-	struct list node;     /* in link->streams */
-	struct list dirty;    /* in link->dirty */
-	struct list busy;     /* in link->busy */
-	struct io_task work;  /* events that are due */
-	struct chain rx;      /* received, not delivered; within the stream's window */
-	struct chain tx;      /* written, not yet given to HTTP/2 */
-	uint64_t given;       /* bytes given to HTTP/2 */
-	int error;            /* 0, or what on_error will say */
-	uint32_t reset_code;  /* with error -EPROTO: HTTP/2's reason */
+	struct list node;    /* in link->streams */
+	struct list dirty;   /* in link->dirty */
+	struct list busy;    /* in link->busy */
+	struct io_task work; /* events that are due */
+	struct chain rx;     /* received, not delivered; within the stream's window */
+	struct chain tx;     /* written, not yet given to HTTP/2 */
+	uint64_t given;      /* bytes given to HTTP/2 */
+	int error;           /* 0, or what on_error will say */
+	uint32_t reset_code; /* with error -EPROTO: HTTP/2's reason */
 	bool is_reset_remote : 1;
 	bool is_reading : 1;
-	bool is_ended : 1;     /* the peer's direction is over */
+	bool is_ended : 1; /* the peer's direction is over */
 	bool is_end_told : 1;
 	bool is_blocked : 1;   /* HTTP/2's queue is full until on_writable */
 	bool was_high : 1;     /* on_drained is due at the low mark */
@@ -78,7 +78,7 @@ struct link_stream {
 	bool is_end_given : 1; /* HTTP/2 was told of it */
 	bool is_finished : 1;  /* it left */
 	bool is_fin_told : 1;
-	bool is_dead : 1;      /* on_error was called */
+	bool is_dead : 1; /* on_error was called */
 	bool is_freed : 1;
 };
 
@@ -91,7 +91,7 @@ void link_end(struct link *link, int code, int abort_code, const char *text);
 /* Events of the transport (link_io.c). */
 extern const struct stream_events link_transport_events;
 
-/* Takes the TLS handshake a step further; 0 when the link is open or goes on, else it has ended (link_io.c). */
+/* Takes the TLS handshake a step further; the link may end by it (link_io.c). */
 void link_step_handshake(struct link *link);
 
 /* Moves output from streams to the transport, as far as there is room (link_io.c). */

@@ -53,7 +53,8 @@ static const char *error_text(const struct link_stream *st, char *dst, size_t ca
 {
 	if (st->error != -EPROTO)
 		return err_io_text(st->error, dst, cap);
-	(void)snprintf(dst, cap, "stream error %s: %s", st->is_reset_remote ? "received" : "sent", h2_code_name(st->reset_code));
+	(void)snprintf(dst, cap, "stream error %s: %s", st->is_reset_remote ? "received" : "sent",
+	        h2_code_name(st->reset_code));
 	return dst;
 }
 
@@ -112,7 +113,8 @@ static void on_work(struct io_task *task)
 	if (!st->is_freed && st->is_finished && !st->is_fin_told)
 		tell_finished(st);
 	/* A break is told at once, but not before what came before it. */
-	if (!st->is_freed && st->error && !st->is_dead && chain_empty(&st->rx) && (!st->is_ended || st->is_end_told))
+	if (!st->is_freed && st->error && !st->is_dead && chain_empty(&st->rx) &&
+	        (!st->is_ended || st->is_end_told))
 		tell_error(st);
 	if (st->is_freed)
 		destroy(st);
@@ -184,13 +186,13 @@ static void on_h2_drained(void *user, struct h2_stream *h2)
 }
 
 static const struct h2_stream_ops h2_ops = {
-	.on_response = on_h2_response,
-	.on_data = on_h2_data,
-	.on_end = on_h2_end,
-	.on_reset = on_h2_reset,
-	.on_writable = on_h2_writable,
-	.on_drained = on_h2_drained,
-	.on_trailers = on_h2_trailers,
+        .on_response = on_h2_response,
+        .on_data = on_h2_data,
+        .on_end = on_h2_end,
+        .on_reset = on_h2_reset,
+        .on_writable = on_h2_writable,
+        .on_drained = on_h2_drained,
+        .on_trailers = on_h2_trailers,
 };
 
 void link_stream_push(struct link_stream *st)
@@ -318,12 +320,12 @@ static void op_free(struct stream *stream, bool is_abort)
 }
 
 static const struct stream_ops st_ops = {
-	.read_start = op_read_start,
-	.read_stop = op_read_stop,
-	.write = op_write,
-	.queued = op_queued,
-	.shutdown = op_shutdown,
-	.free = op_free,
+        .read_start = op_read_start,
+        .read_stop = op_read_stop,
+        .write = op_write,
+        .queued = op_queued,
+        .shutdown = op_shutdown,
+        .free = op_free,
 };
 
 static struct link_stream *st_new(struct link *link)
@@ -357,8 +359,8 @@ void link_stream_accept(struct link *link, struct h2_stream *h2, const struct h2
 	link->events->on_request(link->ctx, &st->stream, headers);
 }
 
-int link_request(struct link *link, const struct h2_request *request, const struct link_answer_events *answer, void *ctx,
-	struct stream **ret_stream)
+int link_request(struct link *link, const struct h2_request *request, const struct link_answer_events *answer,
+        void *ctx, struct stream **ret_stream)
 {
 	if (!link_can_open(link))
 		return -EAGAIN;
@@ -378,14 +380,15 @@ int link_request(struct link *link, const struct h2_request *request, const stru
 }
 
 int link_connect(struct link *link, const char *authority, const struct h2_header *headers, size_t header_cnt,
-	const struct link_answer_events *answer, void *ctx, struct stream **ret_stream)
+        const struct link_answer_events *answer, void *ctx, struct stream **ret_stream)
 {
 	const struct h2_request request = {
-		.method = "CONNECT", .authority = authority, .headers = headers, .header_cnt = header_cnt};
+	        .method = "CONNECT", .authority = authority, .headers = headers, .header_cnt = header_cnt};
 	return link_request(link, &request, answer, ctx, ret_stream);
 }
 
-int link_respond(struct stream *stream, int status, const struct h2_header *headers, size_t header_cnt, bool end)
+int link_respond(
+        struct stream *stream, int status, const struct h2_header *headers, size_t header_cnt, bool end)
 {
 	struct link_stream *st = st_of(stream);
 	if (!st->h2)

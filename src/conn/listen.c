@@ -18,9 +18,9 @@ struct listener {
 	const struct listen_events *events; /* NULL = stopped */
 	void *ctx;
 	struct io_op accept;
-	struct io_task reap;  /* frees a stopped listener outside of its own callbacks */
-	struct timer pause;   /* armed while not accepting */
-	uint32_t pause_ms;    /* length of the next pause */
+	struct io_task reap; /* frees a stopped listener outside of its own callbacks */
+	struct timer pause;  /* armed while not accepting */
+	uint32_t pause_ms;   /* length of the next pause */
 };
 
 static bool is_lasting(int code)
@@ -51,7 +51,8 @@ static void fail(struct listener *l, int code)
 		io_cancel(l->io, &l->accept);
 	}
 	/* The peer gave up before we came (accept(2)): nothing of ours went wrong. */
-	if (code != -ECONNABORTED && code != -EINTR && code != -EAGAIN && code != -ECANCELED && l->events->on_error)
+	if (code != -ECONNABORTED && code != -EINTR && code != -EAGAIN && code != -ECANCELED &&
+	        l->events->on_error)
 		l->events->on_error(l->ctx, code);
 }
 
@@ -89,8 +90,8 @@ static void on_reap(struct io_task *task)
 		mem_free(l);
 }
 
-int listen_start(struct io *io, int fd, const struct listen_opts *opts, const struct listen_events *events, void *ctx,
-	struct listener **ret_listener)
+int listen_start(struct io *io, int fd, const struct listen_opts *opts, const struct listen_events *events,
+        void *ctx, struct listener **ret_listener)
 {
 	struct listener *l = mem_zalloc(1, sizeof(*l));
 	if (!l)
@@ -113,7 +114,8 @@ void listen_stop(struct listener *listener)
 	l->events = NULL;
 	io_timer_stop(l->io, &l->pause);
 	io_cancel(l->io, &l->accept);
-	/* The accept in flight holds the socket open until it is cancelled; shutdown refuses connections from now on. */
+	/* The accept in flight holds the socket open until it is cancelled; shutdown refuses connections from
+	 * now on. */
 	(void)shutdown(l->fd, SHUT_RDWR);
 	io_close(l->io, l->fd);
 	l->fd = -1;

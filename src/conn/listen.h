@@ -10,7 +10,8 @@
 #include "conn/sock.h"
 #include "io/ring.h"
 
-/* Pause after an accept error that would repeat at once (EMFILE, ENFILE, ENOBUFS, ENOMEM), ms: first and longest. */
+/* Pause after an accept error that would repeat at once (EMFILE, ENFILE, ENOBUFS, ENOMEM), ms: first and
+ * longest. */
 #define LISTEN_PAUSE_MIN_MS 10
 #define LISTEN_PAUSE_MAX_MS 1000
 
@@ -32,11 +33,13 @@ struct listen_events {
 	void (*on_error)(void *ctx, int code);
 };
 
-/* Starts to accept on `fd`, which becomes the listener's on success only. `events` is borrowed. Returns 0 or -ENOMEM. */
-int listen_start(struct io *io, int fd, const struct listen_opts *opts, const struct listen_events *events, void *ctx,
-	struct listener **ret_listener);
+/* Starts to accept on `fd`, which becomes the listener's on success only. `events` is borrowed. Returns 0 or
+ * -ENOMEM. */
+int listen_start(struct io *io, int fd, const struct listen_opts *opts, const struct listen_events *events,
+        void *ctx, struct listener **ret_listener);
 
-/* Stops: no event comes after, the listening socket is closed at once, memory is freed when the kernel is done. NULL is fine. */
+/* Stops: no event comes after, the listening socket is closed at once, memory is freed when the kernel is
+ * done. NULL is fine. */
 void listen_stop(struct listener *listener);
 
 #endif

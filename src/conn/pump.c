@@ -149,17 +149,18 @@ static void on_error(void *ctx, int code, const char *text)
 	/* A direction is named after its reader; a stream that was read to its end broke as a writer. */
 	bool is_send = side->is_read_over ? side == &p->up : side == &p->down;
 	char reason[TEXT_MAX];
-	(void)snprintf(reason, sizeof(reason), "%s%s: io error: %s", side->is_read_over && side->peer->is_read_over ?
-		"while closing connection: " : "", is_send ? "send" : "receive", text);
+	(void)snprintf(reason, sizeof(reason), "%s%s: io error: %s",
+	        side->is_read_over && side->peer->is_read_over ? "while closing connection: " : "",
+	        is_send ? "send" : "receive", text);
 	tell(p, code, reason);
 }
 
 static const struct stream_events side_events = {
-	.on_data = on_data,
-	.on_eof = on_eof,
-	.on_drained = on_drained,
-	.on_finished = on_finished,
-	.on_error = on_error,
+        .on_data = on_data,
+        .on_eof = on_eof,
+        .on_drained = on_drained,
+        .on_finished = on_finished,
+        .on_error = on_error,
 };
 
 static void side_init(struct side *side, struct pump *p, struct side *peer, struct stream *stream)
@@ -168,8 +169,8 @@ static void side_init(struct side *side, struct pump *p, struct side *peer, stru
 	stream_set_events(stream, &side_events, side);
 }
 
-int pump_start(struct stream *down, struct stream *up, struct chain *early_up, const struct pump_events *events, void *ctx,
-	struct pump **ret_pump)
+int pump_start(struct stream *down, struct stream *up, struct chain *early_up,
+        const struct pump_events *events, void *ctx, struct pump **ret_pump)
 {
 	struct pump *p = mem_zalloc(1, sizeof(*p));
 	if (!p)

@@ -24,19 +24,22 @@ struct pump_events {
 };
 
 /*
- * Starts to copy; takes both streams on success only and starts their reading. Bytes that arrived earlier (still in
- * the owner's hands) go in by `early_up` (towards up), may be NULL. `events` is borrowed. Returns 0 or -ENOMEM.
+ * Starts to copy; takes both streams on success only and starts their reading. Bytes that arrived earlier
+ * (still in the owner's hands) go in by `early_up` (towards up), may be NULL. `events` is borrowed. Returns 0
+ * or -ENOMEM.
  */
-int pump_start(struct stream *down, struct stream *up, struct chain *early_up, const struct pump_events *events, void *ctx,
-	struct pump **ret_pump);
+int pump_start(struct stream *down, struct stream *up, struct chain *early_up,
+        const struct pump_events *events, void *ctx, struct pump **ret_pump);
 
-/* Bytes from down that the up side has taken so far ("received", dataplane 13). Also valid in and after on_done. */
+/* Bytes from down that the up side has taken so far ("received", dataplane 13). Also valid in and after
+ * on_done. */
 uint64_t pump_received(const struct pump *pump);
 
 /* Bytes from up that the down side has taken so far ("sent"). */
 uint64_t pump_sent(const struct pump *pump);
 
-/* Ends and frees the pump with both its streams; no event comes after. Streams that had not ended are abandoned. NULL is fine. */
+/* Ends and frees the pump with both its streams; no event comes after. Streams that had not ended are
+ * abandoned. NULL is fine. */
 void pump_free(struct pump *pump);
 
 /* The same, but both sides are told at once that it broke (policy change, immediate drain). NULL is fine. */

@@ -36,19 +36,19 @@ struct sock {
 	struct chain queue;    /* to be sent; its front is in flight */
 	struct chain held;     /* received while reading was stopped */
 	size_t sent_len;       /* bytes handed to the send in flight */
-	int read_end;          /* what reading ended with: 1 = not yet, 0 = end of stream, else negative errno */
-	int write_error;       /* 0, or why nothing can be sent any more */
-	uint8_t streak;        /* receives in a row that speak for the other way of receiving */
-	bool is_bulk : 1;      /* large receives */
-	bool is_reading : 1;   /* the owner wants data */
-	bool is_end_told : 1;  /* on_eof was called */
-	bool is_dead : 1;      /* on_error was called */
-	bool is_full : 1;      /* the kernel has no room: the operation waits for it */
-	bool was_high : 1;     /* the queue reached the high mark: on_drained is due */
-	bool is_shutdown : 1;  /* end after the queue */
-	bool is_finished : 1;  /* the end was sent */
-	bool is_fin_told : 1;  /* on_finished was called */
-	bool is_freed : 1;     /* the owner let go */
+	int read_end;     /* what reading ended with: 1 = not yet, 0 = end of stream, else negative errno */
+	int write_error;  /* 0, or why nothing can be sent any more */
+	uint8_t streak;   /* receives in a row that speak for the other way of receiving */
+	bool is_bulk : 1; /* large receives */
+	bool is_reading : 1;  /* the owner wants data */
+	bool is_end_told : 1; /* on_eof was called */
+	bool is_dead : 1;     /* on_error was called */
+	bool is_full : 1;     /* the kernel has no room: the operation waits for it */
+	bool was_high : 1;    /* the queue reached the high mark: on_drained is due */
+	bool is_shutdown : 1; /* end after the queue */
+	bool is_finished : 1; /* the end was sent */
+	bool is_fin_told : 1; /* on_finished was called */
+	bool is_freed : 1;    /* the owner let go */
 };
 
 static struct sock *sock_of(const struct stream *stream)
@@ -278,7 +278,8 @@ static void op_read_start(struct stream *stream)
 
 static void op_read_stop(struct stream *stream)
 {
-	/* A receive in flight stays: it is cancelled when it brings something. Short pauses then cost nothing. */
+	/* A receive in flight stays: it is cancelled when it brings something. Short pauses then cost
+	 * nothing. */
 	sock_of(stream)->is_reading = false;
 }
 
@@ -325,12 +326,12 @@ static void op_free(struct stream *stream, bool is_abort)
 }
 
 static const struct stream_ops sock_ops = {
-	.read_start = op_read_start,
-	.read_stop = op_read_stop,
-	.write = op_write,
-	.queued = op_queued,
-	.shutdown = op_shutdown,
-	.free = op_free,
+        .read_start = op_read_start,
+        .read_stop = op_read_stop,
+        .write = op_write,
+        .queued = op_queued,
+        .shutdown = op_shutdown,
+        .free = op_free,
 };
 
 int sock_new(struct io *io, int fd, struct stream **ret_stream)

@@ -12,12 +12,12 @@
 #include "conn/stream.h"
 #include "io/ring.h"
 
-/* Keepalive of connections (dataplane 2.3, 2.4): probes after 180 s, every 180 s, 9 times, unless configured. */
+/* Keepalive of connections (dataplane 2.3, 2.4): 180 s, 180 s, 9 times unless configured. */
 struct sock_keepalive {
-	bool is_on;          /* SO_KEEPALIVE */
-	uint32_t idle_s;     /* TCP_KEEPIDLE, seconds */
-	uint32_t interval_s; /* TCP_KEEPINTVL, seconds */
-	uint32_t probe_cnt;  /* TCP_KEEPCNT */
+	bool is_on;               /* SO_KEEPALIVE */
+	uint32_t idle_s;          /* TCP_KEEPIDLE, seconds */
+	uint32_t interval_s;      /* TCP_KEEPINTVL, seconds */
+	uint32_t probe_cnt;       /* TCP_KEEPCNT */
 	uint32_t user_timeout_ms; /* TCP_USER_TIMEOUT, milliseconds; 0 = leave alone */
 };
 
@@ -40,8 +40,8 @@ int sock_local_addr(int fd, struct addr *ret_addr);
 int sock_peer_addr(int fd, struct addr *ret_addr);
 
 /*
- * Where the connection went before redirection (dataplane 2.6): SO_ORIGINAL_DST at the IPv4 level, then at the IPv6
- * level. Returns 0, or a negative errno when both fail (the caller then uses sock_local_addr()).
+ * Where the connection went before redirection (dataplane 2.6): SO_ORIGINAL_DST at the IPv4 level, then at
+ * the IPv6 level. Returns 0, or a negative errno when both fail (the caller then uses sock_local_addr()).
  */
 int sock_original_dst(int fd, struct addr *ret_addr);
 

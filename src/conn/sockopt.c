@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* Options and addresses of sockets: tcp(7), ip(7), netfilter's original destination. Plain system calls, no ring. */
+/* Options and addresses of sockets: tcp(7), ip(7), netfilter's original destination. Plain system calls, no
+ * ring. */
 #include <errno.h>
 #include <netinet/in.h>
 #include <netinet/tcp.h>
@@ -7,7 +8,8 @@
 
 #include "conn/sock.h"
 
-/* linux/netfilter_ipv4.h and linux/netfilter_ipv6/ip6_tables.h, whose other content clashes with the C library's. */
+/* linux/netfilter_ipv4.h and linux/netfilter_ipv6/ip6_tables.h, whose other content clashes with the C
+ * library's. */
 #define NF_ORIGINAL_DST 80
 
 static int set_int(int fd, int level, int option, int value)

@@ -10,7 +10,8 @@ void stream_absorb(struct chain *to, struct chain *from)
 	struct chunk *c;
 	while ((c = chain_take(from))) {
 		bool is_sparse = c->len < c->cap >> SPARSE_SHIFT;
-		if (is_sparse && to->tail && chunk_room(to->tail) >= c->len && chain_write(to, c->pool, chunk_bytes(c), c->len) == 0)
+		if (is_sparse && to->tail && chunk_room(to->tail) >= c->len &&
+		        chain_write(to, c->pool, chunk_bytes(c), c->len) == 0)
 			chunk_free(c);
 		else
 			chain_append(to, c);

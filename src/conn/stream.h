@@ -19,9 +19,11 @@ struct stream;
 #define STREAM_HIGH_LEN (512 * 1024)
 #define STREAM_LOW_LEN (128 * 1024)
 
-/* What a stream tells its owner. Any entry may be NULL. The owner may call anything, stream_free included, from any of them. */
+/* What a stream tells its owner. Any entry may be NULL. The owner may call anything, stream_free included,
+ * from any of them. */
 struct stream_events {
-	/* Bytes arrived (only between read_start and read_stop). The owner takes what it wants out of `data`; the rest is freed. */
+	/* Bytes arrived (only between read_start and read_stop). The owner takes what it wants out of `data`;
+	 * the rest is freed. */
 	void (*on_data)(void *ctx, struct chain *data);
 	/* The peer finished its direction; no more on_data. Writing goes on. */
 	void (*on_eof)(void *ctx);
@@ -30,8 +32,9 @@ struct stream_events {
 	/* All written bytes and the end mark of stream_shutdown() have been handed to the transport. */
 	void (*on_finished)(void *ctx);
 	/*
-	 * The stream broke; nothing else comes after, bytes not yet sent are lost. When only our direction broke (the peer
-	 * stopped reading), stream_write() fails at once, what the peer still sends is read to its end, and then this comes. `code` is a negative errno
+	 * The stream broke; nothing else comes after, bytes not yet sent are lost. When only our direction
+	 * broke (the peer stopped reading), stream_write() fails at once, what the peer still sends is read
+	 * to its end, and then this comes. `code` is a negative errno
 	 * (-ECONNRESET, -EPIPE, -ETIMEDOUT...) or an own code; `text` (never NULL, valid during
 	 * the call) is the words for the log. The owner still has to stream_free().
 	 */
@@ -58,13 +61,13 @@ struct stream {
 	/* Marks of the write queue, bytes; the owner may change them. */
 	uint32_t high;
 	uint32_t low;
-	/* Bytes that the transport (kernel, HTTP/2 framing) has taken since the stream was made. Read only. */
+	/* Bytes that the transport (kernel, HTTP/2 framing) has taken since birth. Read only. */
 	uint64_t taken;
 };
 
 /*
- * Moves all of `from` to the end of `to`; nearly empty chunks are copied into the room at the end instead, so that a queue
- * of many tiny pieces does not hold a chunk for each. For implementations.
+ * Moves all of `from` to the end of `to`; nearly empty chunks are copied into the room at the end instead, so
+ * that a queue of many tiny pieces does not hold a chunk for each. For implementations.
  */
 void stream_absorb(struct chain *to, struct chain *from);
 
@@ -88,9 +91,9 @@ static inline void stream_read_stop(struct stream *stream)
 }
 
 /*
- * Queues all bytes of `data`, which is empty afterwards whatever the result. Never refuses for lack of room: the
- * writer looks at stream_is_high() and holds back until on_drained.
- * Returns 0, or -EPIPE when the stream broke or was shut down (the bytes are freed).
+ * Queues all bytes of `data`, which is empty afterwards whatever the result. Never refuses for lack of room:
+ * the writer looks at stream_is_high() and holds back until on_drained. Returns 0, or -EPIPE when the stream
+ * broke or was shut down (the bytes are freed).
  */
 static inline int stream_write(struct stream *stream, struct chain *data)
 {
@@ -109,7 +112,7 @@ static inline bool stream_is_high(const struct stream *stream)
 	return stream_queued(stream) >= stream->high;
 }
 
-/* Ends our direction after the queue (FIN or END_STREAM); on_finished tells when. A second call is a no-op. */
+/* Ends our direction after the queue (FIN or END_STREAM); on_finished tells when. Idempotent. */
 static inline void stream_shutdown(struct stream *stream)
 {
 	stream->ops->shutdown(stream);
@@ -127,7 +130,8 @@ static inline void stream_free(struct stream *stream)
 		stream->ops->free(stream, false);
 }
 
-/* The same, but tells the peer at once that the stream broke: RST on a socket, RST_STREAM on HTTP/2. NULL is fine. */
+/* The same, but tells the peer at once that the stream broke: RST on a socket, RST_STREAM on HTTP/2. NULL is
+ * fine. */
 static inline void stream_abort(struct stream *stream)
 {
 	if (stream)

@@ -12,11 +12,11 @@ enum pbuf_group { PBUF_SMALL, PBUF_BULK, PBUF_GROUP_CNT };
 
 /* What an operation holds while it is in flight. */
 enum io_kind {
-	IO_KIND_PLAIN, /* nothing of ours */
-	IO_KIND_SMALL, /* may take from PBUF_SMALL */
-	IO_KIND_BULK,  /* may take from PBUF_BULK */
-	IO_KIND_OWN,   /* scratch is the chunk it receives into */
-	IO_KIND_SEND,  /* scratch is a struct gather, or NULL */
+	IO_KIND_PLAIN,    /* nothing of ours */
+	IO_KIND_SMALL,    /* may take from PBUF_SMALL */
+	IO_KIND_BULK,     /* may take from PBUF_BULK */
+	IO_KIND_OWN,      /* scratch is the chunk it receives into */
+	IO_KIND_SEND,     /* scratch is a struct gather, or NULL */
 	IO_KIND_WRITABLE, /* waits in the ring; scratch is the descriptor */
 	IO_KIND_PATIENT,  /* waits in the epoll set; scratch is the descriptor */
 };
@@ -37,11 +37,12 @@ struct gather {
  */
 struct pbuf {
 	struct io_uring_buf_ring *ring; /* NULL = not registered */
-	struct chunk *slots[IO_SMALL_CNT]; /* chunk of each buffer id that the kernel has; NULL = to be refilled */
-	unsigned cnt;    /* slots in use: entries of the ring */
-	unsigned filled; /* slots that have a chunk */
-	size_t payload;  /* bytes of each buffer */
-	size_t armed;    /* receives in flight that may take from it */
+	struct chunk
+	        *slots[IO_SMALL_CNT]; /* chunk of each buffer id that the kernel has; NULL = to be refilled */
+	unsigned cnt;                 /* slots in use: entries of the ring */
+	unsigned filled;              /* slots that have a chunk */
+	size_t payload;               /* bytes of each buffer */
+	size_t armed;                 /* receives in flight that may take from it */
 	enum pbuf_group group;
 };
 
@@ -70,8 +71,8 @@ struct io {
 	int epoll_fd;          /* set of sockets whose peer has ended: see writable.c */
 	struct io_op epoll_op; /* the ring's poll of it; not counted in in_flight */
 	size_t patient_cnt;    /* operations in the set */
-	struct timer trim;  /* gives memory back after activity has ended */
-	bool is_busy;       /* receives or sends since the last trim */
+	struct timer trim;     /* gives memory back after activity has ended */
+	bool is_busy;          /* receives or sends since the last trim */
 	bool is_stopped;
 };
 
@@ -93,7 +94,8 @@ void io_dispatch(struct io *io, const struct reaped *reaped);
 /* An operation ends without the kernel: dispatched with the completions of this turn. */
 void io_post(struct io *io, struct io_op *op, int res);
 
-/* True if a completion of a WRITABLE operation only said that the peer has ended: it goes on waiting in the epoll set. */
+/* True if a completion of a WRITABLE operation only said that the peer has ended: it goes on waiting in the
+ * epoll set. */
 bool writable_wait_on(struct io *io, struct io_op *op, int res);
 
 /* The ring's poll of the set reported: ends the operations whose sockets take bytes. */

@@ -69,7 +69,7 @@ static void recv_own(struct io *io, struct io_op *op, int fd, size_t want)
 	struct chunk *c = chunk_new(&io->pool, want);
 	struct io_uring_sqe *sqe = begin(io, op, IO_KIND_OWN);
 	op->scratch = c;
-	/* No memory: a receive from an empty group ends with -ENOBUFS, which the owner knows how to wait out. */
+	/* No memory: a receive from an empty group ends with -ENOBUFS, which owners can wait out. */
 	if (c)
 		io_uring_prep_recv(sqe, fd, chunk_bytes(c), want, 0);
 	else
@@ -191,7 +191,8 @@ void io_cancel(struct io *io, struct io_op *op)
 static struct chunk *take_chunk(struct io *io, struct io_op *op, const struct reaped *reaped)
 {
 	if (op->kind == IO_KIND_SMALL || op->kind == IO_KIND_BULK)
-		return pbuf_take(&io->pbufs[op->kind == IO_KIND_SMALL ? PBUF_SMALL : PBUF_BULK], reaped->flags, reaped->res);
+		return pbuf_take(&io->pbufs[op->kind == IO_KIND_SMALL ? PBUF_SMALL : PBUF_BULK],
+		        reaped->flags, reaped->res);
 	if (op->kind != IO_KIND_OWN)
 		return NULL;
 	struct chunk *c = op->scratch;

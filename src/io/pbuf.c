@@ -41,7 +41,7 @@ void pbuf_refill(struct io *io, struct pbuf *pbuf)
 			break;
 		pbuf->slots[i] = c;
 		io_uring_buf_ring_add(pbuf->ring, chunk_bytes(c), (unsigned)pbuf->payload, (unsigned short)i,
-			io_uring_buf_ring_mask(pbuf->cnt), added++);
+		        io_uring_buf_ring_mask(pbuf->cnt), added++);
 	}
 	io_uring_buf_ring_advance(pbuf->ring, added);
 	pbuf->filled += (unsigned)added;
@@ -84,7 +84,7 @@ void pbuf_rest(struct pbuf *pbuf)
 		struct chunk *c = pbuf->slots[i];
 		if (!c)
 			continue;
-		/* Only whole pages behind the header: nothing in them is ours until the kernel has written. */
+		/* Only whole pages behind the header: nothing in them is ours before the kernel writes. */
 		uintptr_t from = ((uintptr_t)chunk_bytes(c) + page - 1) & ~(page - 1);
 		uintptr_t to = (uintptr_t)(c->data + c->cap) & ~(page - 1);
 		(void)madvise((void *)from, to - from, MADV_DONTNEED);

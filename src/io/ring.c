@@ -20,12 +20,12 @@
 #define TRIM_MS 1000
 
 /* What operations the ring may do: ring operations bypass seccomp, so this is the filter. */
-static const uint8_t permitted_ops[] = {IORING_OP_POLL_ADD, IORING_OP_ACCEPT, IORING_OP_CONNECT, IORING_OP_RECV,
-	IORING_OP_SEND, IORING_OP_SENDMSG, IORING_OP_CLOSE, IORING_OP_ASYNC_CANCEL};
+static const uint8_t permitted_ops[] = {IORING_OP_POLL_ADD, IORING_OP_ACCEPT, IORING_OP_CONNECT,
+        IORING_OP_RECV, IORING_OP_SEND, IORING_OP_SENDMSG, IORING_OP_CLOSE, IORING_OP_ASYNC_CANCEL};
 
 /* What the ring may be told after it is enabled. */
 static const uint8_t permitted_registers[] = {
-	IORING_REGISTER_PBUF_RING, IORING_UNREGISTER_PBUF_RING, IORING_UNREGISTER_RING_FDS};
+        IORING_REGISTER_PBUF_RING, IORING_UNREGISTER_PBUF_RING, IORING_UNREGISTER_RING_FDS};
 
 #define PERMITTED_FLAGS (IOSQE_BUFFER_SELECT | IOSQE_CQE_SKIP_SUCCESS)
 
@@ -36,17 +36,23 @@ int io_start_error(int code, int sysctl_disabled, uint64_t memlock, struct err *
 	switch (code) {
 	case -EPERM:
 		if (sysctl_disabled > 0)
-			return err_set(err, code, "io_uring is switched off on this machine: set the sysctl "
-				"kernel.io_uring_disabled to 0 (it is %d)", sysctl_disabled);
-		return err_set(err, code, "io_uring is refused: let the container's seccomp profile allow "
-			"io_uring_setup, io_uring_enter and io_uring_register");
+			return err_set(err, code,
+			        "io_uring is switched off on this machine: set the sysctl "
+			        "kernel.io_uring_disabled to 0 (it is %d)",
+			        sysctl_disabled);
+		return err_set(err, code,
+		        "io_uring is refused: let the container's seccomp profile allow "
+		        "io_uring_setup, io_uring_enter and io_uring_register");
 	case -ENOSYS:
-		return err_set(err, code, "io_uring is missing: either this kernel is built without it (CONFIG_IO_URING), or the "
-			"container's seccomp profile hides io_uring_setup, io_uring_enter and io_uring_register");
+		return err_set(err, code,
+		        "io_uring is missing: either this kernel is built without it (CONFIG_IO_URING), or the "
+		        "container's seccomp profile hides io_uring_setup, io_uring_enter and io_uring_register");
 	case -ENOMEM:
-		return err_set(err, code, "no memory for the ring: the limit of locked memory (RLIMIT_MEMLOCK, "
-			"%" PRIu64 " KB for all processes of this user together) is used up: raise it, or grant CAP_IPC_LOCK",
-			memlock / 1024);
+		return err_set(err, code,
+		        "no memory for the ring: the limit of locked memory (RLIMIT_MEMLOCK, "
+		        "%" PRIu64
+		        " KB for all processes of this user together) is used up: raise it, or grant CAP_IPC_LOCK",
+		        memlock / 1024);
 	case -EINVAL:
 		return err_set(err, code, "this kernel's io_uring is too old: Linux 6.1 or newer is needed");
 	default:
@@ -59,16 +65,18 @@ static int start_error(int code, struct err *err)
 	char line[16] = "";
 	struct rlimit limit = {0};
 	(void)getrlimit(RLIMIT_MEMLOCK, &limit);
-	int disabled = file_read_line("/proc/sys/kernel/io_uring_disabled", line, sizeof(line)) == 0 ? atoi(line) : 0;
+	int disabled = file_read_line("/proc/sys/kernel/io_uring_disabled", line, sizeof(line)) == 0
+	                       ? atoi(line)
+	                       : 0;
 	return io_start_error(code, disabled, limit.rlim_cur, err);
 }
 
 static int setup(struct io *io, unsigned extra_flags)
 {
 	struct io_uring_params params = {
-		.flags = IORING_SETUP_R_DISABLED | IORING_SETUP_SINGLE_ISSUER | IORING_SETUP_DEFER_TASKRUN |
-			IORING_SETUP_SUBMIT_ALL | IORING_SETUP_CQSIZE | extra_flags,
-		.cq_entries = IO_CQ_CNT,
+	        .flags = IORING_SETUP_R_DISABLED | IORING_SETUP_SINGLE_ISSUER | IORING_SETUP_DEFER_TASKRUN |
+	                 IORING_SETUP_SUBMIT_ALL | IORING_SETUP_CQSIZE | extra_flags,
+	        .cq_entries = IO_CQ_CNT,
 	};
 	return io_uring_queue_init_params(IO_SQ_CNT, &io->ring, &params);
 }
@@ -79,12 +87,12 @@ static int restrict_ring(struct io *io)
 	unsigned cnt = 0;
 	for (size_t i = 0; i < COUNT(permitted_ops); i++)
 		list[cnt++] = (struct io_uring_restriction){
-			.opcode = IORING_RESTRICTION_SQE_OP, .sqe_op = permitted_ops[i]};
+		        .opcode = IORING_RESTRICTION_SQE_OP, .sqe_op = permitted_ops[i]};
 	for (size_t i = 0; i < COUNT(permitted_registers); i++)
 		list[cnt++] = (struct io_uring_restriction){
-			.opcode = IORING_RESTRICTION_REGISTER_OP, .register_op = permitted_registers[i]};
+		        .opcode = IORING_RESTRICTION_REGISTER_OP, .register_op = permitted_registers[i]};
 	list[cnt++] = (struct io_uring_restriction){
-		.opcode = IORING_RESTRICTION_SQE_FLAGS_ALLOWED, .sqe_flags = PERMITTED_FLAGS};
+	        .opcode = IORING_RESTRICTION_SQE_FLAGS_ALLOWED, .sqe_flags = PERMITTED_FLAGS};
 	return io_uring_register_restrictions(&io->ring, list, cnt);
 }
 

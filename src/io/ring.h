@@ -30,13 +30,15 @@ struct io;
 
 /* Entries of the submission queue; fuller turns submit early (design 4). */
 #define IO_SQ_CNT 64
-/* Entries of the completion queue; more completions overflow into the kernel's list and are picked up next turn. */
+/* Entries of the completion queue; more completions overflow into the kernel's list and are picked up next
+ * turn. */
 #define IO_CQ_CNT 256
 /* Most iovecs of one gathered send. */
 #define IO_IOV_MAX 64
-/* Provided small buffers of CHUNK_SMALL bytes; a power of two, all of them together are the most that all sockets can be handed in one turn. */
+/* Provided small buffers of CHUNK_SMALL bytes; a power of two, all of them together are the most that all
+ * sockets can be handed in one turn. */
 #define IO_SMALL_CNT 32
-/* Most bytes of a bulk receive: sixteen full HTTP/2 DATA frames of 16,375 bytes, so that none of them is cut. */
+/* Most bytes of a bulk receive: sixteen full HTTP/2 DATA frames of 16,375 bytes, so none is cut. */
 #define IO_BULK_LEN (16 * 16375)
 /* Provided bulk buffers of CHUNK_BULK bytes; a power of two. */
 #define IO_BULK_CNT 4
@@ -46,7 +48,7 @@ struct io;
 
 /* What an operation came back with. */
 struct io_result {
-	/* >= 0: the result of the like-named system call (bytes, descriptor, poll mask); < 0: negative errno. */
+	/* >= 0: the result of the like-named call (bytes, descriptor, poll mask); < 0: negative errno. */
 	int res;
 	/* true: the operation stays armed and will report again (multishot). */
 	bool more;
@@ -54,9 +56,10 @@ struct io_result {
 	struct chunk *chunk;
 };
 
-/* One operation; embed it in the owner. Zero it (or io_op_init) once; reusable whenever it is not in flight. */
+/* One operation; embed it in the owner. io_op_init() it once; reusable whenever not in flight. */
 struct io_op {
-	/* Called for every completion; may start operations, may free the owner when nothing else of it is in flight. */
+	/* Called for every completion; may start operations, may free the owner when nothing else of it is in
+	 * flight. */
 	void (*done)(struct io_op *op, const struct io_result *result);
 	/* Ring-internal: a gathered send's iovecs, or the chunk lent to a receive, until it completes. */
 	void *scratch;
@@ -109,8 +112,8 @@ struct io_features {
 int io_new(const struct io_opts *opts, struct io **ret_io, struct err *err);
 
 /*
- * Frees the ring, its buffers and its pool. NULL is fine. Operations still in flight are dropped without a callback; chunks
- * that are still out leak, so at the end of a process only.
+ * Frees the ring, its buffers and its pool. NULL is fine. Operations still in flight are dropped without a
+ * callback; chunks that are still out leak, so at the end of a process only.
  */
 void io_free(struct io *io);
 
@@ -150,7 +153,8 @@ void io_timer_stop(struct io *io, struct timer *timer);
 /* Prepares a task that calls `run`. */
 void io_task_init(struct io_task *task, void (*run)(struct io_task *task));
 
-/* Queues `task` for `phase` of this turn (or of the next one, when called outside of a turn); a no-op when it is queued already. */
+/* Queues `task` for `phase` of this turn (or of the next one, when called outside of a turn); a no-op when it
+ * is queued already. */
 void io_defer(struct io *io, struct io_task *task, enum io_phase phase);
 
 /* Takes `task` out of its queue; fine when it is not queued. */
@@ -167,7 +171,8 @@ void io_op_init(struct io_op *op, void (*done)(struct io_op *op, const struct io
  */
 void io_poll(struct io *io, struct io_op *op, int fd, unsigned events, bool is_multishot);
 
-/* Accepts on listening socket `fd` until cancelled; result.res = descriptor (close-on-exec) or negative errno. */
+/* Accepts on listening socket `fd` until cancelled; result.res = descriptor (close-on-exec) or negative
+ * errno. */
 void io_accept(struct io *io, struct io_op *op, int fd);
 
 /* Connects `fd`; `addr` must stay valid until the operation completes. */
@@ -185,21 +190,23 @@ void io_recv_bulk(struct io *io, struct io_op *op, int fd);
 
 /*
  * After -ENOBUFS: runs `task` (which starts the receive again) as soon as there are buffers, at the earliest
- * later in this turn; when all memory is out (IO_POOL_MAX) that is when some of it has come back. io_undefer() gives up waiting.
+ * later in this turn; when all memory is out (IO_POOL_MAX) that is when some of it has come back.
+ * io_undefer() gives up waiting.
  */
 void io_wait_buffers(struct io *io, struct io_task *task);
 
 /*
- * Sends the first up to IO_IOV_MAX pieces of `chain` in one call; the result is the number of bytes taken, possibly fewer,
- * or -EAGAIN when there is no room: io_writable() tells when there is.
- * The bytes must stay untouched until the operation completes (appending to the chain is fine); the caller consumes them.
- * Returns how many bytes were handed over.
+ * Sends the first up to IO_IOV_MAX pieces of `chain` in one call; the result is the number of bytes taken,
+ * possibly fewer, or -EAGAIN when there is no room: io_writable() tells when there is. The bytes must stay
+ * untouched until the operation completes (appending to the chain is fine); the caller consumes them. Returns
+ * how many bytes were handed over.
  */
 size_t io_send(struct io *io, struct io_op *op, int fd, const struct chain *chain);
 
 /*
- * Reports once when `fd` takes bytes again or is broken (result > 0), whether or not the peer has ended its direction: there
- * the ring's own poll would report at once, again and again, and a waiting send would end up on a worker thread.
+ * Reports once when `fd` takes bytes again or is broken (result > 0), whether or not the peer has ended its
+ * direction: there the ring's own poll would report at once, again and again, and a waiting send would end up
+ * on a worker thread.
  */
 void io_writable(struct io *io, struct io_op *op, int fd);
 

@@ -94,12 +94,13 @@ void io_reap(struct io *io)
 	struct io_uring_cqe *cqe;
 	unsigned head;
 	unsigned cnt = 0;
-	io_uring_for_each_cqe(&io->ring, head, cqe) {
+	io_uring_for_each_cqe(&io->ring, head, cqe)
+	{
 		/* Without memory the rest stays in the ring for the next turn. */
 		if (!reaped_room(io))
 			break;
 		io->reaped[io->reaped_cnt++] = (struct reaped){
-			.op = io_uring_cqe_get_data(cqe), .res = cqe->res, .flags = cqe->flags};
+		        .op = io_uring_cqe_get_data(cqe), .res = cqe->res, .flags = cqe->flags};
 		cnt++;
 	}
 	io_uring_cq_advance(&io->ring, cnt);
@@ -124,7 +125,8 @@ static int submit(struct io *io, bool may_wait)
 		ts.tv_nsec = (long long)(wait_ms % 1000) * 1000000;
 		r = io_uring_submit_and_wait_timeout(&io->ring, &cqe, 1, &ts, NULL);
 	}
-	/* A signal, the timer, or a kernel short of resources until completions are taken: all cured by going on. */
+	/* A signal, the timer, or a kernel short of resources until completions are taken: all cured by going
+	 * on. */
 	if (r >= 0 || r == -ETIME || r == -EINTR || r == -EAGAIN || r == -EBUSY)
 		return 0;
 	return r;

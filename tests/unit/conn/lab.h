@@ -53,14 +53,14 @@ static inline void lab_open(struct lab *lab, bool baseline61, size_t pool_max)
 }
 
 /* Turns until `cond` holds. */
-#define lab_until(lab, cond) \
-	do { \
-		uint64_t lab_end = clock_ms() + LAB_TIMEOUT_MS; \
-		while (!(cond)) { \
-			assert_int_equal(io_turn((lab)->io, true), 0); \
-			if (clock_ms() > lab_end) \
-				fail_msg("%s:%d: timed out waiting for %s", __FILE__, __LINE__, #cond); \
-		} \
+#define lab_until(lab, cond)                                                                                 \
+	do {                                                                                                 \
+		uint64_t lab_end = clock_ms() + LAB_TIMEOUT_MS;                                              \
+		while (!(cond)) {                                                                            \
+			assert_int_equal(io_turn((lab)->io, true), 0);                                       \
+			if (clock_ms() > lab_end)                                                            \
+				fail_msg("%s:%d: timed out waiting for %s", __FILE__, __LINE__, #cond);      \
+		}                                                                                            \
 	} while (0)
 
 /* Turns for a time. */
@@ -73,6 +73,9 @@ static inline void lab_sleep(struct lab *lab, uint64_t ms)
 /* Everything must have come back: operations and chunks. */
 static inline void lab_close(struct lab *lab)
 {
+	/* What was let go is torn down by deferred work. */
+	for (int i = 0; i < 3; i++)
+		io_turn(lab->io, false);
 	lab_until(lab, io_in_flight(lab->io) == 0);
 	/* Provided buffers stay lent for a while. */
 	lab_until(lab, io_pool(lab->io)->used == 0);
@@ -177,18 +180,18 @@ static inline int peer_read(int fd, size_t len, bool to_end)
 struct owner {
 	struct lab *lab;
 	struct stream *stream;
-	struct stream *echo;  /* where data is written to; NULL = dropped */
-	bool obeys;           /* stops reading while the echo's queue is high */
-	size_t got;           /* bytes received */
+	struct stream *echo; /* where data is written to; NULL = dropped */
+	bool obeys;          /* stops reading while the echo's queue is high */
+	size_t got;          /* bytes received */
 	size_t most_queued;
-	size_t most_used;     /* of the pool */
+	size_t most_used; /* of the pool */
 	int data_calls;
 	int eofs;
 	int drained;
 	int finished;
 	int error;
 	char text[128];
-	bool is_wrong;        /* the bytes were not the pattern */
+	bool is_wrong; /* the bytes were not the pattern */
 	bool free_on_error;
 };
 
@@ -244,11 +247,11 @@ static inline void owner_error(void *ctx, int code, const char *text)
 }
 
 static const struct stream_events owner_events = {
-	.on_data = owner_data,
-	.on_eof = owner_eof,
-	.on_drained = owner_drained,
-	.on_finished = owner_finished,
-	.on_error = owner_error,
+        .on_data = owner_data,
+        .on_eof = owner_eof,
+        .on_drained = owner_drained,
+        .on_finished = owner_finished,
+        .on_error = owner_error,
 };
 
 static inline void owner_init(struct owner *o, struct lab *lab, struct stream *stream)

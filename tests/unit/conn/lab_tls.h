@@ -140,7 +140,8 @@ static inline void stream_forward(struct tunnel_stream *s, int fd, bool is_serve
 	struct stream *sock;
 	assert_int_equal(sock_new(s->end->lab->io, fd, &sock), 0);
 	struct stream *link_stream = s->owner.stream;
-	int r = pump_start(is_server ? link_stream : sock, is_server ? sock : link_stream, NULL, &tunnel_pump_events, s, &s->pump);
+	int r = pump_start(is_server ? link_stream : sock, is_server ? sock : link_stream, NULL,
+	        &tunnel_pump_events, s, &s->pump);
 	assert_int_equal(r, 0);
 }
 
@@ -181,14 +182,15 @@ static inline void end_request(void *ctx, struct stream *stream, const struct h2
 }
 
 static const struct link_events end_events = {
-	.on_ready = end_ready,
-	.on_settings = end_settings,
-	.on_request = end_request,
-	.on_goaway = end_goaway,
-	.on_closed = end_closed,
+        .on_ready = end_ready,
+        .on_settings = end_settings,
+        .on_request = end_request,
+        .on_goaway = end_goaway,
+        .on_closed = end_closed,
 };
 
-static inline void stream_answered(void *ctx, struct stream *stream, int status, const struct h2_headers *headers)
+static inline void stream_answered(
+        void *ctx, struct stream *stream, int status, const struct h2_headers *headers)
 {
 	struct tunnel_stream *s = ctx;
 	const char *baggage = h2_headers_get(headers, "baggage");
@@ -226,7 +228,8 @@ static inline void tunnel_setup(struct tunnel *t)
 }
 
 /* A link over `fd`. */
-static inline void end_start(struct tunnel *t, struct tunnel_end *end, struct stream *transport, struct link_opts opts)
+static inline void end_start(
+        struct tunnel *t, struct tunnel_end *end, struct stream *transport, struct link_opts opts)
 {
 	struct err err = {0};
 	opts.env = t->env;

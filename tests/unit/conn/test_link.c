@@ -125,7 +125,8 @@ static void answers_no(void **state)
 	/* A header that HTTP/2 forbids leaves nothing behind. */
 	struct stream *stream;
 	struct h2_header bad = {.name = "Bad Name", .value = "x"};
-	assert_int_equal(link_connect(t->client.link, "a:1", &bad, 1, &answer_events, NULL, &stream), -EINVAL);
+	assert_int_equal(
+	        link_connect(t->client.link, "a:1", &bad, 1, &answer_events, NULL, &stream), -EINVAL);
 }
 
 /* Writes and reads the pattern at the same time. */
@@ -197,7 +198,7 @@ static void carries_many(void **state)
 	run_bulk(*state, 24, 3u << 20);
 }
 
-/* The application at the far end does not read: what waits is bounded all the way, then everything arrives. */
+/* The application at the far end does not read: what waits is bounded, then everything arrives. */
 static void holds_back(void **state)
 {
 	struct tunnel *t = *state;
@@ -215,7 +216,7 @@ static void holds_back(void **state)
 	stream_forward(s, app, false);
 	size_t most = 0;
 	lab_until(&t->lab, (most = io_pool(t->lab.io)->used > most ? io_pool(t->lab.io)->used : most,
-		s->pump_done && t->server.streams[0].pump_done));
+	                           s->pump_done && t->server.streams[0].pump_done));
 	lab_join(&t->lab, writer);
 	lab_join(&t->lab, reader);
 	assert_int_equal(s->received, len);
@@ -395,7 +396,8 @@ static void stacks(void **state)
 	struct stream *stream = NULL;
 	struct tunnel_stream *s = &inner_client.streams[inner_client.stream_cnt++];
 	s->end = &inner_client;
-	assert_int_equal(link_connect(inner_client.link, "10.0.0.9:90", NULL, 0, &answer_events, s, &stream), 0);
+	assert_int_equal(
+	        link_connect(inner_client.link, "10.0.0.9:90", NULL, 0, &answer_events, s, &stream), 0);
 	owner_init(&s->owner, &t->lab, stream);
 	stream_read_start(stream);
 	assert_int_equal(owner_send(&s->owner, 0, 5u << 20), 0);
@@ -466,23 +468,23 @@ int main(void)
 {
 	signal(SIGPIPE, SIG_IGN);
 	const struct CMUnitTest tests[] = {
-		T(shakes_hands),
-		T(refuses_strangers),
-		T(gives_up_on_silence),
-		T(carries_a_stream),
-		T(answers_no),
-		T(carries_bulk),
-		T(carries_many),
-		T(holds_back),
-		T(tells_of_resets),
-		T(tells_of_loss),
-		T(outlived_streams_are_told),
-		T(drains),
-		T(says_goodbye),
-		T(notices_dead_peers),
-		T(stacks),
-		T(lets_go_any_time),
-		T(gives_memory_back),
+	        T(shakes_hands),
+	        T(refuses_strangers),
+	        T(gives_up_on_silence),
+	        T(carries_a_stream),
+	        T(answers_no),
+	        T(carries_bulk),
+	        T(carries_many),
+	        T(holds_back),
+	        T(tells_of_resets),
+	        T(tells_of_loss),
+	        T(outlived_streams_are_told),
+	        T(drains),
+	        T(says_goodbye),
+	        T(notices_dead_peers),
+	        T(stacks),
+	        T(lets_go_any_time),
+	        T(gives_memory_back),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }

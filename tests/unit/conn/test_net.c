@@ -27,7 +27,8 @@ static int lab_teardown(void **state)
 static int listen_on(int domain, int flags, int backlog, struct addr *ret_addr)
 {
 	struct sockaddr_storage sa;
-	struct addr any = {.ip = domain == AF_INET ? ip_v4(127, 0, 0, 1) : (struct ip){.family = 6, .b[15] = 1}};
+	struct addr any = {
+	        .ip = domain == AF_INET ? ip_v4(127, 0, 0, 1) : (struct ip){.family = 6, .b[15] = 1}};
 	socklen_t len = addr_to_sockaddr(&any, &sa);
 	int fd = socket(domain, SOCK_STREAM | SOCK_CLOEXEC | flags, 0);
 	assert_int_equal(bind(fd, (struct sockaddr *)&sa, len), 0);
@@ -210,7 +211,7 @@ static int in_namespace(int fd, size_t len)
 	struct addr peer;
 	struct dial_opts to = {.mark = 1337, .src = ip_v4(203, 0, 113, 7)};
 	if (unshare(CLONE_NEWNET) < 0 || system("ip link set lo up && ip addr add 10.1.2.3/32 dev lo && "
-		"ip route add local 203.0.113.0/24 dev lo") != 0)
+	                                        "ip route add local 203.0.113.0/24 dev lo") != 0)
 		return 77;
 	lab_open(&lab, false, 0);
 	int l = listen_on(AF_INET, 0, 128, &to.dst);
@@ -315,12 +316,12 @@ int main(void)
 {
 	signal(SIGPIPE, SIG_IGN);
 	const struct CMUnitTest tests[] = {
-		T(meets),
-		{"meets as on Linux 6.1", meets, lab_setup, lab_teardown, (void *)1},
-		T(stops_in_callback),
-		T(keeps_deadlines),
-		T(preserves_sources),
-		T(survives_famine),
+	        T(meets),
+	        {"meets as on Linux 6.1", meets, lab_setup, lab_teardown, (void *)1},
+	        T(stops_in_callback),
+	        T(keeps_deadlines),
+	        T(preserves_sources),
+	        T(survives_famine),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -62,12 +62,12 @@ static void fake_free(struct stream *stream, bool is_abort)
 }
 
 static const struct stream_ops fake_ops = {
-	.read_start = fake_start,
-	.read_stop = fake_stop,
-	.write = fake_write,
-	.queued = fake_queued,
-	.shutdown = fake_shutdown,
-	.free = fake_free,
+        .read_start = fake_start,
+        .read_stop = fake_stop,
+        .write = fake_write,
+        .queued = fake_queued,
+        .shutdown = fake_shutdown,
+        .free = fake_free,
 };
 
 struct copy {
@@ -95,10 +95,12 @@ static void copy_start(struct copy *c, const char *early)
 	struct chain data = {0};
 	memset(c, 0, sizeof(*c));
 	chunk_pool_init(&c->pool, 64u << 20);
-	c->down.stream = c->up.stream = (struct stream){.ops = &fake_ops, .high = STREAM_HIGH_LEN, .low = STREAM_LOW_LEN};
+	c->down.stream = c->up.stream =
+	        (struct stream){.ops = &fake_ops, .high = STREAM_HIGH_LEN, .low = STREAM_LOW_LEN};
 	if (early)
 		assert_int_equal(chain_write(&data, &c->pool, early, strlen(early)), 0);
-	assert_int_equal(pump_start(&c->down.stream, &c->up.stream, early ? &data : NULL, &events, c, &c->pump), 0);
+	assert_int_equal(
+	        pump_start(&c->down.stream, &c->up.stream, early ? &data : NULL, &events, c, &c->pump), 0);
 	assert_true(c->down.is_reading && c->up.is_reading);
 }
 
@@ -287,12 +289,12 @@ static void absorbs(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(copies_and_ends),
-		cmocka_unit_test(pauses),
-		cmocka_unit_test(goodbyes_are_no_errors),
-		cmocka_unit_test(names_errors),
-		cmocka_unit_test(aborts),
-		cmocka_unit_test(absorbs),
+	        cmocka_unit_test(copies_and_ends),
+	        cmocka_unit_test(pauses),
+	        cmocka_unit_test(goodbyes_are_no_errors),
+	        cmocka_unit_test(names_errors),
+	        cmocka_unit_test(aborts),
+	        cmocka_unit_test(absorbs),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -92,7 +92,8 @@ static int peer_dribbles(int fd, size_t len)
 /* One byte per write, all of them before any is read. */
 static int peer_sprinkles(int fd, size_t len)
 {
-	return peer_write(fd, len, 1) < 0 || peer_read(fd, len, false) < 0 || shutdown(fd, SHUT_WR) < 0 || peer_read(fd, 0, true) < 0;
+	return peer_write(fd, len, 1) < 0 || peer_read(fd, len, false) < 0 || shutdown(fd, SHUT_WR) < 0 ||
+	       peer_read(fd, 0, true) < 0;
 }
 
 static void echoes_single_bytes(void **state)
@@ -534,7 +535,8 @@ static void reads_addresses(void **state)
 	assert_memory_equal(addr_format(&local, text), "127.0.0.1:", 10);
 	assert_true(sock_original_dst(fd[0], &other) < 0);
 	assert_int_equal(sock_set_nodelay(fd[0]), 0);
-	struct sock_keepalive keepalive = {.is_on = true, .idle_s = 180, .interval_s = 181, .probe_cnt = 9, .user_timeout_ms = 4000};
+	struct sock_keepalive keepalive = {
+	        .is_on = true, .idle_s = 180, .interval_s = 181, .probe_cnt = 9, .user_timeout_ms = 4000};
 	assert_int_equal(sock_set_keepalive(fd[0], &keepalive), 0);
 	int value = 0;
 	socklen_t len = sizeof(value);
@@ -558,24 +560,25 @@ int main(void)
 {
 	signal(SIGPIPE, SIG_IGN);
 	const struct CMUnitTest tests[] = {
-		T(echoes),
-		T(echoes_single_bytes),
-		T(echoes_bulk),
-		{"echoes_bulk as on Linux 6.1", echoes_bulk, lab_setup, lab_teardown, (void *)1},
-		T(changes_pace),
-		T(closes_by_halves),
-		T(feeds_a_peer_that_ended),
-		{"feeds_a_peer_that_ended as on Linux 6.1", feeds_a_peer_that_ended, lab_setup, lab_teardown, (void *)1},
-		T(breaks),
-		T(hears_out_a_deaf_peer),
-		T(bounds_memory),
-		T(holds_back),
-		T(shares_buffers),
-		T(lets_go_any_time),
-		T(lets_go_in_callback),
-		cmocka_unit_test(lives_with_little_memory),
-		T(serves_any_user),
-		cmocka_unit_test(reads_addresses),
+	        T(echoes),
+	        T(echoes_single_bytes),
+	        T(echoes_bulk),
+	        {"echoes_bulk as on Linux 6.1", echoes_bulk, lab_setup, lab_teardown, (void *)1},
+	        T(changes_pace),
+	        T(closes_by_halves),
+	        T(feeds_a_peer_that_ended),
+	        {"feeds_a_peer_that_ended as on Linux 6.1", feeds_a_peer_that_ended, lab_setup, lab_teardown,
+	                (void *)1},
+	        T(breaks),
+	        T(hears_out_a_deaf_peer),
+	        T(bounds_memory),
+	        T(holds_back),
+	        T(shares_buffers),
+	        T(lets_go_any_time),
+	        T(lets_go_in_callback),
+	        cmocka_unit_test(lives_with_little_memory),
+	        T(serves_any_user),
+	        cmocka_unit_test(reads_addresses),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }
