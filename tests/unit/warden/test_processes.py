@@ -920,7 +920,9 @@ def test_a_thousand_rounds(rig, netns):
         one(i)
     took = time.monotonic() - begin
     wait_for("the silos' end", lambda: not daemon.silos())
-    wait_for("closed descriptors", lambda: (fd_count(daemon.warden), fd_count(daemon.proc.pid), fd_count(daemon.broker)) == before)
+    # Fewer is fine: the first count may have met a channel that was just being closed.
+    wait_for("closed descriptors", lambda: all(
+        now <= then for now, then in zip((fd_count(daemon.warden), fd_count(daemon.proc.pid), fd_count(daemon.broker)), before)))
     print(f"{rounds} rounds of Add and Del in {took:.1f} s")
 
 
