@@ -28,7 +28,8 @@
 /* ZDS: pods of one node; Kubernetes goes to 110 by default and is known to run with 500. */
 #define LIMIT_PODS 4096
 
-/* Mesh: endpoints of one service that a silo is told of; enough for fair balance, small enough to hold many. */
+/* Mesh: endpoints of one service that a silo is told of; enough for fair balance, small enough to hold many.
+ */
 #define LIMIT_VIEW_ENDPOINTS 128
 /* Mesh: views one silo caches, negative ones included; least recently used go first. */
 #define LIMIT_SILO_VIEWS 1024
@@ -60,7 +61,8 @@
 /* Files: bytes of a local mesh state file; 100,000 workloads have 60 MB. */
 #define LIMIT_FILE_MESH (256u << 20)
 
-/* Settings: bytes of all environment strings kept; the kernel's own ceiling for one string is 128 KiB (execve(2)). */
+/* Settings: bytes of all environment strings kept; the kernel's own ceiling for one string is 128 KiB
+ * (execve(2)). */
 #define LIMIT_SETTINGS_ARENA (4u << 20)
 /* Settings: XDS_HEADER_*, CA_HEADER_* or ISTIO_META_* variables. */
 #define LIMIT_SETTINGS_PAIRS 256

@@ -53,7 +53,8 @@ static inline size_t ip_len(const struct ip *ip)
 /* ::ffff:a.b.c.d becomes a.b.c.d, everything else stays. */
 struct ip ip_canonical(struct ip ip);
 
-/* Parses exactly len bytes of text, strict dotted quad or RFC 4291 text, no zone, no brackets. -EINVAL otherwise. */
+/* Parses exactly len bytes of text, strict dotted quad or RFC 4291 text, no zone, no brackets. -EINVAL
+ * otherwise. */
 int ip_parse(const char *text, size_t len, struct ip *ret_ip);
 
 /* Prints into dst, which has IP_STR_MAX bytes; family 0 prints "". Returns dst. */
@@ -86,8 +87,8 @@ int addr_parse(const char *text, size_t len, struct addr *ret_addr);
 /* Prints "ip:port" or "[ip]:port" into dst, which has ADDR_STR_MAX bytes. Returns dst. */
 char *addr_format(const struct addr *addr, char *dst);
 
-bool addr_eq(const struct addr *a, const struct addr *b);              /* equality of ip and port */
-int addr_cmp(const struct addr *a, const struct addr *b);              /* by ip, then port */
+bool addr_eq(const struct addr *a, const struct addr *b);                  /* equality of ip and port */
+int addr_cmp(const struct addr *a, const struct addr *b);                  /* by ip, then port */
 uint64_t addr_hash(const struct addr *addr, const struct hash_seed *seed); /* seeded hash */
 
 /* From a socket address of AF_INET or AF_INET6, canonicalised. Other families or short len: -EAFNOSUPPORT. */

@@ -43,12 +43,12 @@ struct arena *arena_new_sized(size_t first, size_t max)
 	if (!a)
 		return NULL;
 	*a = (struct arena){
-		.at = a->bytes,
-		.end = a->bytes + first,
-		.held = sizeof(*a) + first,
-		.max = max,
-		.ref_cnt = 1,
-		.next_size = 1024,
+	        .at = a->bytes,
+	        .end = a->bytes + first,
+	        .held = sizeof(*a) + first,
+	        .max = max,
+	        .ref_cnt = 1,
+	        .next_size = 1024,
 	};
 	return a;
 }

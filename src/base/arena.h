@@ -14,7 +14,8 @@ struct arena; /* opaque */
 /* An arena that may hand out up to max bytes, with one reference. NULL when out of memory. */
 struct arena *arena_new(size_t max);
 
-/* Like arena_new with a first block of exactly first bytes: for a caller who knows the final size (no slack). */
+/* Like arena_new with a first block of exactly first bytes: for a caller who knows the final size (no slack).
+ */
 struct arena *arena_new_sized(size_t first, size_t max);
 
 /* One more reference; returns arena. */

@@ -11,7 +11,8 @@
 #include <stddef.h>
 #include <stdint.h>
 
-/* The buffer. data[0..len) is valid; data is NULL until the first byte. Read fields freely, change them through functions. */
+/* The buffer. data[0..len) is valid; data is NULL until the first byte. Read fields freely, change them
+ * through functions. */
 struct buf {
 	uint8_t *data;
 	size_t len;
@@ -53,7 +54,8 @@ void buf_consume(struct buf *buf, size_t len);
 /* Puts a zero after the content (not counted in len) and returns it as a string; NULL when that fails. */
 const char *buf_cstr(struct buf *buf);
 
-/* Hands the memory over (caller frees with mem_free; NULL when empty) with its length; the buffer is empty afterwards. */
+/* Hands the memory over (caller frees with mem_free; NULL when empty) with its length; the buffer is empty
+ * afterwards. */
 uint8_t *buf_take(struct buf *buf, size_t *ret_len);
 
 #endif

@@ -19,7 +19,7 @@ _Static_assert(sizeof(struct chunk) <= CHUNK_HEADER, "the payload would start la
 
 static const uint32_t class_size[CHUNK_CLASS_CNT] = {CHUNK_SMALL, CHUNK_LARGE, CHUNK_BULK};
 static const unsigned class_idle[CHUNK_CLASS_CNT] = {
-	LIMIT_CHUNK_IDLE_SMALL, LIMIT_CHUNK_IDLE_LARGE, LIMIT_CHUNK_IDLE_BULK};
+        LIMIT_CHUNK_IDLE_SMALL, LIMIT_CHUNK_IDLE_LARGE, LIMIT_CHUNK_IDLE_BULK};
 
 static size_t class_bytes(unsigned class)
 {
@@ -59,7 +59,7 @@ void chunk_pool_trim(struct chunk_pool *pool, size_t keep)
 {
 	size_t idle = chunk_pool_idle(pool);
 	/* Largest first: that frees most with the fewest calls. */
-	for (unsigned class = CHUNK_CLASS_CNT; class-- > 0;) {
+	for (unsigned class = CHUNK_CLASS_CNT; class -- > 0;) {
 		while (idle > keep && pool->idle[class]) {
 			struct chunk *c = pool->idle[class];
 			pool->idle[class] = c->next;
@@ -73,14 +73,16 @@ void chunk_pool_trim(struct chunk_pool *pool, size_t keep)
 size_t chunk_pool_idle(const struct chunk_pool *pool)
 {
 	size_t sum = 0;
-	for (unsigned class = 0; class < CHUNK_CLASS_CNT; class++)
+	for (unsigned class = 0; class < CHUNK_CLASS_CNT; class ++)
 		sum += (size_t)pool->idle_cnt[class] * class_size[class];
 	return sum;
 }
 
 struct chunk *chunk_new(struct chunk_pool *pool, size_t want)
 {
-	unsigned class = want <= CHUNK_SMALL ? CHUNK_CLASS_SMALL : want <= CHUNK_LARGE ? CHUNK_CLASS_LARGE : CHUNK_CLASS_BULK;
+	unsigned class = want <= CHUNK_SMALL   ? CHUNK_CLASS_SMALL
+	                 : want <= CHUNK_LARGE ? CHUNK_CLASS_LARGE
+	                                       : CHUNK_CLASS_BULK;
 	if (pool->used > pool->max || class_size[class] > pool->max - pool->used)
 		return NULL;
 	struct chunk *c = pool->idle[class];
@@ -160,7 +162,8 @@ int chain_write(struct chain *ch, struct chunk_pool *pool, const void *p, size_t
 	return 0;
 }
 
-uint8_t *chain_reserve(struct chain *ch, struct chunk_pool *pool, size_t want, size_t *ret_room, struct chunk **ret_chunk)
+uint8_t *chain_reserve(
+        struct chain *ch, struct chunk_pool *pool, size_t want, size_t *ret_room, struct chunk **ret_chunk)
 {
 	struct chunk *c = ch->tail;
 	if (!c || chunk_room(c) < want)
@@ -204,7 +207,8 @@ void chain_consume(struct chain *ch, size_t len)
 	}
 }
 
-size_t chain_peek(const struct chain *ch, struct iovec *iov, size_t iov_max, size_t max_bytes, size_t *ret_bytes)
+size_t chain_peek(
+        const struct chain *ch, struct iovec *iov, size_t iov_max, size_t max_bytes, size_t *ret_bytes)
 {
 	size_t cnt = 0;
 	size_t left = max_bytes;
@@ -258,7 +262,7 @@ int chain_split(struct chain *to, struct chain *from, size_t len)
 	struct chunk *fresh = NULL;
 	if (cut) {
 		fresh = copy_rest ? copy_of(last->pool, chunk_bytes(last) + cut, last->len - cut)
-				  : copy_of(last->pool, chunk_bytes(last), cut);
+		                  : copy_of(last->pool, chunk_bytes(last), cut);
 		if (!fresh)
 			return -ENOMEM;
 	}

@@ -15,7 +15,8 @@
 
 #include "base/check.h"
 
-/* Free bytes before the payload of a new chunk: an HTTP/2 frame header (9) or a TLS record header (5 + 8) fits. */
+/* Free bytes before the payload of a new chunk: an HTTP/2 frame header (9) or a TLS record header (5 + 8)
+ * fits. */
 #define CHUNK_HEADROOM 16u
 
 /* Payload sizes of the three classes. */
@@ -40,10 +41,10 @@ struct chunk {
 
 /* Chunks of one process, with free lists. */
 struct chunk_pool {
-	struct chunk *idle[CHUNK_CLASS_CNT];   /* free lists */
-	unsigned idle_cnt[CHUNK_CLASS_CNT];    /* their lengths, <= LIMIT_CHUNK_IDLE_x */
-	size_t used;                           /* payload bytes of chunks that are out */
-	size_t max;                            /* ceiling of used; chunk_new fails above */
+	struct chunk *idle[CHUNK_CLASS_CNT]; /* free lists */
+	unsigned idle_cnt[CHUNK_CLASS_CNT];  /* their lengths, <= LIMIT_CHUNK_IDLE_x */
+	size_t used;                         /* payload bytes of chunks that are out */
+	size_t max;                          /* ceiling of used; chunk_new fails above */
 };
 
 /* A queue of bytes; empty chunks are never in it. {0} is an empty chain. */
@@ -92,7 +93,8 @@ static inline size_t chunk_room(const struct chunk *c)
 	return c->cap - c->off - c->len;
 }
 
-/* Makes n (<= off) bytes before the valid ones valid and returns where they start; not for a chunk in a chain (its len would be wrong). */
+/* Makes n (<= off) bytes before the valid ones valid and returns where they start; not for a chunk in a chain
+ * (its len would be wrong). */
 static inline uint8_t *chunk_push_front(struct chunk *c, uint32_t n)
 {
 	ASSERT(n <= c->off);
@@ -166,7 +168,8 @@ static inline void chain_move(struct chain *to, struct chain *from)
 	from->len = 0;
 }
 
-/* Copies len bytes to the end: into the tail's room first, then into new chunks. All or nothing: -ENOMEM leaves the chain as it was. */
+/* Copies len bytes to the end: into the tail's room first, then into new chunks. All or nothing: -ENOMEM
+ * leaves the chain as it was. */
 int chain_write(struct chain *ch, struct chunk_pool *pool, const void *p, size_t len);
 
 /*
@@ -175,7 +178,8 @@ int chain_write(struct chain *ch, struct chunk_pool *pool, const void *p, size_t
  * with chain_commit before any other call on the chain or the pool. NULL when
  * out of memory.
  */
-uint8_t *chain_reserve(struct chain *ch, struct chunk_pool *pool, size_t want, size_t *ret_room, struct chunk **ret_chunk);
+uint8_t *chain_reserve(
+        struct chain *ch, struct chunk_pool *pool, size_t want, size_t *ret_room, struct chunk **ret_chunk);
 
 /* Counts len bytes written after chain_reserve, which gave chunk; len 0 undoes the reservation. */
 void chain_commit(struct chain *ch, struct chunk *chunk, size_t len);
@@ -188,12 +192,14 @@ void chain_consume(struct chain *ch, size_t len);
  * borrowed until the chain changes. Returns the entries used; *ret_bytes (may
  * be NULL) the bytes described.
  */
-size_t chain_peek(const struct chain *ch, struct iovec *iov, size_t iov_max, size_t max_bytes, size_t *ret_bytes);
+size_t chain_peek(
+        const struct chain *ch, struct iovec *iov, size_t iov_max, size_t max_bytes, size_t *ret_bytes);
 
 /* Copies up to len bytes from position off, without consuming. Returns the bytes copied. */
 size_t chain_copy(const struct chain *ch, size_t off, void *dst, size_t len);
 
-/* Moves exactly len (<= from->len) bytes from the front of `from` to the end of `to`; copies only where a chunk is cut. -ENOMEM leaves both as they were. */
+/* Moves exactly len (<= from->len) bytes from the front of `from` to the end of `to`; copies only where a
+ * chunk is cut. -ENOMEM leaves both as they were. */
 int chain_split(struct chain *to, struct chain *from, size_t len);
 
 /* Frees all chunks; the chain is empty afterwards. */

@@ -20,18 +20,45 @@ struct unit {
 #define NS_DAY (86400ull * NS_S)
 
 static const struct unit units[] = {
-	{"", NS_S},
-	{"y", 365 * NS_DAY}, {"year", 365 * NS_DAY}, {"years", 365 * NS_DAY},
-	{"mon", 30 * NS_DAY}, {"month", 30 * NS_DAY}, {"months", 30 * NS_DAY},
-	{"w", 7 * NS_DAY}, {"week", 7 * NS_DAY}, {"weeks", 7 * NS_DAY},
-	{"d", NS_DAY}, {"day", NS_DAY}, {"days", NS_DAY},
-	{"h", 3600 * NS_S}, {"hr", 3600 * NS_S}, {"hour", 3600 * NS_S}, {"hours", 3600 * NS_S},
-	{"m", 60 * NS_S}, {"min", 60 * NS_S}, {"minute", 60 * NS_S}, {"minutes", 60 * NS_S},
-	{"s", NS_S}, {"sec", NS_S}, {"second", NS_S}, {"seconds", NS_S},
-	{"ms", 1000000}, {"msec", 1000000}, {"millisecond", 1000000}, {"milliseconds", 1000000},
-	{"\xc2\xb5s", 1000}, {"\xce\xbcs", 1000}, /* both code points of the micro sign */
-	{"us", 1000}, {"usec", 1000}, {"microsecond", 1000}, {"microseconds", 1000},
-	{"ns", 1}, {"nsec", 1}, {"nanosecond", 1}, {"nanoseconds", 1},
+        {"", NS_S},
+        {"y", 365 * NS_DAY},
+        {"year", 365 * NS_DAY},
+        {"years", 365 * NS_DAY},
+        {"mon", 30 * NS_DAY},
+        {"month", 30 * NS_DAY},
+        {"months", 30 * NS_DAY},
+        {"w", 7 * NS_DAY},
+        {"week", 7 * NS_DAY},
+        {"weeks", 7 * NS_DAY},
+        {"d", NS_DAY},
+        {"day", NS_DAY},
+        {"days", NS_DAY},
+        {"h", 3600 * NS_S},
+        {"hr", 3600 * NS_S},
+        {"hour", 3600 * NS_S},
+        {"hours", 3600 * NS_S},
+        {"m", 60 * NS_S},
+        {"min", 60 * NS_S},
+        {"minute", 60 * NS_S},
+        {"minutes", 60 * NS_S},
+        {"s", NS_S},
+        {"sec", NS_S},
+        {"second", NS_S},
+        {"seconds", NS_S},
+        {"ms", 1000000},
+        {"msec", 1000000},
+        {"millisecond", 1000000},
+        {"milliseconds", 1000000},
+        {"\xc2\xb5s", 1000},
+        {"\xce\xbcs", 1000}, /* both code points of the micro sign */
+        {"us", 1000},
+        {"usec", 1000},
+        {"microsecond", 1000},
+        {"microseconds", 1000},
+        {"ns", 1},
+        {"nsec", 1},
+        {"nanosecond", 1},
+        {"nanoseconds", 1},
 };
 
 /* What is left of the text. */
@@ -58,7 +85,8 @@ static int parse_number(struct cursor *c, uint64_t *ret_value)
 	uint64_t v = 0;
 	size_t n = 0;
 	for (; n < c->len && c->p[n] >= '0' && c->p[n] <= '9'; n++)
-		if (__builtin_mul_overflow(v, 10u, &v) || __builtin_add_overflow(v, (uint64_t)(c->p[n] - '0'), &v))
+		if (__builtin_mul_overflow(v, 10u, &v) ||
+		        __builtin_add_overflow(v, (uint64_t)(c->p[n] - '0'), &v))
 			return -ERANGE;
 	if (n == 0)
 		return -EINVAL;
@@ -126,7 +154,8 @@ static int parse_more(struct cursor *c, char *mode, unsigned __int128 *sum)
 	if (op == '+') {
 		*sum += term;
 	} else {
-		/* A factor counts in seconds, which is also what a bare number means: 2m*3 = 2m*3s = 6 minutes. */
+		/* A factor counts in seconds, which is also what a bare number means: 2m*3 = 2m*3s = 6
+		 * minutes. */
 		unsigned __int128 factor = has_unit ? term / NS_S : bare;
 		if (factor && *sum > ns_max / factor)
 			return -ERANGE;
@@ -159,7 +188,9 @@ int duration_parse(const char *text, size_t len, uint64_t *ret_ms, const char **
 		rc = -ERANGE;
 	if (rc < 0) {
 		if (ret_why)
-			*ret_why = len == 0 ? "Empty input" : rc == -ERANGE ? "overflow" : "not a duration, e.g. 30s, 5m, 1h30m";
+			*ret_why = len == 0        ? "Empty input"
+			           : rc == -ERANGE ? "overflow"
+			                           : "not a duration, e.g. 30s, 5m, 1h30m";
 		return rc;
 	}
 	*ret_ms = (uint64_t)((ns + 999999) / 1000000);

@@ -97,14 +97,14 @@ enum response_flag err_flag(int code)
 const char *response_flag_str(enum response_flag flag)
 {
 	static const char *const names[] = {
-		[RESPONSE_FLAG_NONE] = "-",
-		[RESPONSE_FLAG_DENY] = "DENY",
-		[RESPONSE_FLAG_CONNECT] = "CONNECT",
-		[RESPONSE_FLAG_TLS_FAILURE] = "TLS_FAILURE",
-		[RESPONSE_FLAG_H2_HANDSHAKE_FAILURE] = "H2_HANDSHAKE_FAILURE",
-		[RESPONSE_FLAG_NETWORK_POLICY] = "NETWORK_POLICY",
-		[RESPONSE_FLAG_IDENTITY_ERROR] = "IDENTITY_ERROR",
-		[RESPONSE_FLAG_CERT_REVOKED] = "CERT_REVOKED",
+	        [RESPONSE_FLAG_NONE] = "-",
+	        [RESPONSE_FLAG_DENY] = "DENY",
+	        [RESPONSE_FLAG_CONNECT] = "CONNECT",
+	        [RESPONSE_FLAG_TLS_FAILURE] = "TLS_FAILURE",
+	        [RESPONSE_FLAG_H2_HANDSHAKE_FAILURE] = "H2_HANDSHAKE_FAILURE",
+	        [RESPONSE_FLAG_NETWORK_POLICY] = "NETWORK_POLICY",
+	        [RESPONSE_FLAG_IDENTITY_ERROR] = "IDENTITY_ERROR",
+	        [RESPONSE_FLAG_CERT_REVOKED] = "CERT_REVOKED",
 	};
 	return (size_t)flag < sizeof(names) / sizeof(names[0]) ? names[flag] : "-";
 }

@@ -77,8 +77,10 @@ int fd_unix_listen(const char *path, int type, int backlog, int *ret_fd)
 	if (fd < 0)
 		return -errno;
 	unlink(path);
-	/* The mode of the socket's own inode before bind is the mode of the file: no moment with a wider one. */
-	if (fchmod(fd, 0600) < 0 || bind(fd, (struct sockaddr *)&sun, sizeof(sun)) < 0 || listen(fd, backlog) < 0) {
+	/* The mode of the socket's own inode before bind is the mode of the file: no moment with a wider one.
+	 */
+	if (fchmod(fd, 0600) < 0 || bind(fd, (struct sockaddr *)&sun, sizeof(sun)) < 0 ||
+	        listen(fd, backlog) < 0) {
 		rc = -errno;
 		fd_close(&fd);
 		return rc;
@@ -171,7 +173,10 @@ int fd_recv(int fd, void *dst, size_t cap, size_t *ret_len, int *ret_fd)
 		char bytes[CMSG_SPACE(FD_RECV_ROOM * sizeof(int))];
 		struct cmsghdr align;
 	} control;
-	struct msghdr msg = {.msg_iov = &iov, .msg_iovlen = 1, .msg_control = control.bytes, .msg_controllen = sizeof(control.bytes)};
+	struct msghdr msg = {.msg_iov = &iov,
+	        .msg_iovlen = 1,
+	        .msg_control = control.bytes,
+	        .msg_controllen = sizeof(control.bytes)};
 	ssize_t n;
 	do {
 		n = recvmsg(fd, &msg, MSG_DONTWAIT | MSG_CMSG_CLOEXEC);

@@ -21,10 +21,12 @@ int fd_set_nonblock(int fd, bool on); /* 0 or -errno */
 /* A connected SOCK_SEQPACKET pair, both close-on-exec and non-blocking. -errno. */
 int fd_pair(int ret_fd[2]);
 
-/* A listening SOCK_SEQPACKET or SOCK_STREAM unix socket at path (a stale one is replaced), close-on-exec, non-blocking, file mode 0600. -errno, -ENAMETOOLONG. */
+/* A listening SOCK_SEQPACKET or SOCK_STREAM unix socket at path (a stale one is replaced), close-on-exec,
+ * non-blocking, file mode 0600. -errno, -ENAMETOOLONG. */
 int fd_unix_listen(const char *path, int type, int backlog, int *ret_fd);
 
-/* Connects to a unix socket, close-on-exec, non-blocking. -errno; -EAGAIN when the backlog is full (it never waits), -ENAMETOOLONG. */
+/* Connects to a unix socket, close-on-exec, non-blocking. -errno; -EAGAIN when the backlog is full (it never
+ * waits), -ENAMETOOLONG. */
 int fd_unix_connect(const char *path, int type, int *ret_fd);
 
 /* Credentials of a unix peer at connect time (SO_PEERCRED); outputs may be NULL. -errno. */

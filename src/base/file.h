@@ -9,7 +9,8 @@
 
 #include "base/buf.h"
 
-/* Appends the whole content to out, whose maximum is the ceiling. -errno, -EMSGSIZE, -ENOMEM. Works on /proc files. */
+/* Appends the whole content to out, whose maximum is the ceiling. -errno, -EMSGSIZE, -ENOMEM. Works on /proc
+ * files. */
 int file_read(const char *path, struct buf *out);
 
 /* Like file_read from an open descriptor, from its present position. */
@@ -18,7 +19,8 @@ int file_read_fd(int fd, struct buf *out);
 /* First line of a small file as a string without newline, cut at cap - 1. -errno. */
 int file_read_line(const char *path, char *dst, size_t cap);
 
-/* Replaces path by len bytes with that mode: temporary beside it, fsync, rename. -errno; path is then as before. */
+/* Replaces path by len bytes with that mode: temporary beside it, fsync, rename. -errno; path is then as
+ * before. */
 int file_write(const char *path, const void *p, size_t len, mode_t mode);
 
 /* Whether path exists (following links). */

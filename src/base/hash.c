@@ -55,10 +55,10 @@ struct hash_seed hash_seed_random(void)
 uint64_t hash_bytes(const struct hash_seed *seed, const void *data, size_t len)
 {
 	struct sip s = {
-		seed->k0 ^ 0x736f6d6570736575u,
-		seed->k1 ^ 0x646f72616e646f6du,
-		seed->k0 ^ 0x6c7967656e657261u,
-		seed->k1 ^ 0x7465646279746573u,
+	        seed->k0 ^ 0x736f6d6570736575u,
+	        seed->k1 ^ 0x646f72616e646f6du,
+	        seed->k0 ^ 0x6c7967656e657261u,
+	        seed->k1 ^ 0x7465646279746573u,
 	};
 	const uint8_t *p = data;
 	size_t left = len;

@@ -20,7 +20,7 @@
 struct json {
 	struct buf *out;
 	bool pretty;
-	bool after_key;  /* the next value belongs to a key */
+	bool after_key; /* the next value belongs to a key */
 	uint8_t depth;
 	uint32_t filled; /* bit d = container at depth d has an element */
 };
@@ -36,7 +36,7 @@ void json_arr_end(struct json *json); /* closes it */
 /* The key of the next value in an object. */
 void json_key(struct json *json, const char *key);
 
-void json_str(struct json *json, const char *s);                /* string; NULL writes null; bad UTF-8 becomes U+FFFD */
+void json_str(struct json *json, const char *s); /* string; NULL writes null; bad UTF-8 becomes U+FFFD */
 void json_strn(struct json *json, const char *s, size_t len);   /* string of len bytes */
 void json_u64(struct json *json, uint64_t v);                   /* number */
 void json_i64(struct json *json, int64_t v);                    /* number */
@@ -44,9 +44,9 @@ void json_bool(struct json *json, bool v);                      /* true or false
 void json_null(struct json *json);                              /* null */
 void json_raw(struct json *json, const char *text, size_t len); /* a value that is JSON already */
 
-void json_kv_str(struct json *json, const char *key, const char *s);  /* key and string */
-void json_kv_u64(struct json *json, const char *key, uint64_t v);     /* key and number */
-void json_kv_bool(struct json *json, const char *key, bool v);        /* key and bool */
+void json_kv_str(struct json *json, const char *key, const char *s); /* key and string */
+void json_kv_u64(struct json *json, const char *key, uint64_t v);    /* key and number */
+void json_kv_bool(struct json *json, const char *key, bool v);       /* key and bool */
 
 /*
  * Escapes the first character of the len > 0 bytes at s into dst (at most

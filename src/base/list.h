@@ -16,17 +16,21 @@ struct list {
 };
 
 /* Initialiser of a head or node. */
-#define LIST_INIT(name) {&(name), &(name)}
+#define LIST_INIT(name)                                                                                      \
+	{                                                                                                    \
+		&(name), &(name)                                                                             \
+	}
 
 /* The object of type `type` whose member `member` is at p. */
-#define list_entry(p, type, member) ((type *)(void *)((char *)(p) - offsetof(type, member)))
+#define list_entry(p, type, member) ((type *)(void *)((char *)(p)-offsetof(type, member)))
 
 /* Walks the nodes; the list must not change meanwhile. */
 #define list_for_each(it, head) for (struct list *it = (head)->next; it != (head); it = it->next)
 
 /* Walks the nodes; `it` itself may be removed meanwhile, its successor not. */
-#define list_for_each_safe(it, head) \
-	for (struct list *it = (head)->next, *it##_next = it->next; it != (head); it = it##_next, it##_next = it->next)
+#define list_for_each_safe(it, head)                                                                         \
+	for (struct list *it = (head)->next, *it##_next = it->next; it != (head);                            \
+	        it = it##_next, it##_next = it->next)
 
 /* Makes an empty head or a detached node. */
 static inline void list_init(struct list *l)

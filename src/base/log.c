@@ -23,7 +23,8 @@
 /* What upstream puts before RUST_LOG; visible in the filter's text. */
 #define FILTER_PREFIX "hickory_server::server=off"
 
-int log_init(struct log *log, const char *filter, bool json, void (*write)(void *ctx, const char *line, size_t len), void *ctx, struct err *err)
+int log_init(struct log *log, const char *filter, bool json,
+        void (*write)(void *ctx, const char *line, size_t len), void *ctx, struct err *err)
 {
 	struct log_filter start = {0};
 	struct log_filter now = {0};
@@ -238,7 +239,8 @@ static void put_span_json(struct log_line *line, const struct log_span *span)
 	size_t mark = line->len;
 	bool ok = put_str(line, ",\"") && put_str(line, span->name) && put_str(line, "\":{");
 	for (size_t i = 0; ok && i < span->field_cnt; i++) {
-		ok = put_str(line, i ? ",\"" : "\"") && put_str(line, span->fields[i].key) && put_str(line, "\":");
+		ok = put_str(line, i ? ",\"" : "\"") && put_str(line, span->fields[i].key) &&
+		     put_str(line, "\":");
 		if (ok)
 			put_span_field(line, &span->fields[i]);
 		ok = ok && !line->truncated;
@@ -282,7 +284,8 @@ static void begin_json(struct log_line *line, enum log_level level, const char *
 	}
 }
 
-bool log_begin_in(struct log_line *line, struct log *log, enum log_level level, const char *target, const struct log_span *span, const char *message)
+bool log_begin_in(struct log_line *line, struct log *log, enum log_level level, const char *target,
+        const struct log_span *span, const char *message)
 {
 	line->log = NULL;
 	if (!log_enabled(log, level, target))
@@ -299,7 +302,8 @@ bool log_begin_in(struct log_line *line, struct log *log, enum log_level level, 
 	return true;
 }
 
-bool log_begin(struct log_line *line, struct log *log, enum log_level level, const char *target, const char *message)
+bool log_begin(
+        struct log_line *line, struct log *log, enum log_level level, const char *target, const char *message)
 {
 	return log_begin_in(line, log, level, target, NULL, message);
 }
@@ -363,7 +367,9 @@ void log_end(struct log_line *line)
 	if (json && line->span)
 		put_span_json(line, line->span);
 	if (line->truncated)
-		put_end(line, json ? ",\"truncated\":true" : line->has_fields ? " truncated=true" : "truncated=true");
+		put_end(line, json               ? ",\"truncated\":true"
+		              : line->has_fields ? " truncated=true"
+		                                 : "truncated=true");
 	put_end(line, json ? "}\n" : "\n");
 	line->log->write(line->log->ctx, line->text, line->len);
 	line->log = NULL;

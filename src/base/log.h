@@ -34,11 +34,11 @@ struct log_filter {
 
 /* A logger. Give it by pointer to whoever logs; NULL is a logger that says nothing. */
 struct log {
-	struct log_filter filter;                                 /* in force */
-	struct log_filter start;                                  /* as at start, for the reset */
-	bool json;                                                /* form */
-	void (*write)(void *ctx, const char *line, size_t len);   /* gets each line with its newline */
-	void *ctx;                                                /* for write */
+	struct log_filter filter;                               /* in force */
+	struct log_filter start;                                /* as at start, for the reset */
+	bool json;                                              /* form */
+	void (*write)(void *ctx, const char *line, size_t len); /* gets each line with its newline */
+	void *ctx;                                              /* for write */
 };
 
 /* A named number or string of a span. */
@@ -57,8 +57,8 @@ struct log_span {
 
 /* A line being built, on the caller's stack. Private. */
 struct log_line {
-	struct log *log;              /* NULL: disabled, everything is a no-op */
-	const struct log_span *span;  /* for the end of a JSON line */
+	struct log *log;             /* NULL: disabled, everything is a no-op */
+	const struct log_span *span; /* for the end of a JSON line */
 	size_t len;
 	bool has_fields;
 	bool truncated;
@@ -69,18 +69,21 @@ struct log_line {
  * A logger with the filter in `filter` (RUST_LOG; NULL = "info"), as JSON or
  * text, into write. -EINVAL with text for a bad filter, -ENOMEM.
  */
-int log_init(struct log *log, const char *filter, bool json, void (*write)(void *ctx, const char *line, size_t len), void *ctx, struct err *err);
+int log_init(struct log *log, const char *filter, bool json,
+        void (*write)(void *ctx, const char *line, size_t len), void *ctx, struct err *err);
 
 /* Frees the filters. */
 void log_done(struct log *log);
 
-/* A write callback that writes to the descriptor number given as ctx ((void *)(intptr_t)fd) and ignores failure. */
+/* A write callback that writes to the descriptor number given as ctx ((void *)(intptr_t)fd) and ignores
+ * failure. */
 void log_write_fd(void *ctx, const char *line, size_t len);
 
 /* Whether a line of that level and target would be written. */
 bool log_enabled(const struct log *log, enum log_level level, const char *target);
 
-/* Replaces the filter in force by RUST_LOG text (as SetLog carries it). -EINVAL with text, -ENOMEM; unchanged then. */
+/* Replaces the filter in force by RUST_LOG text (as SetLog carries it). -EINVAL with text, -ENOMEM; unchanged
+ * then. */
 int log_set(struct log *log, const char *filter, struct err *err);
 
 /*
@@ -98,23 +101,29 @@ void log_filter_text(const struct log *log, struct buf *out);
  * "access"); message may be NULL. Returns whether the line is wanted; when
  * not, the other calls on it do nothing.
  */
-bool log_begin(struct log_line *line, struct log *log, enum log_level level, const char *target, const char *message);
+bool log_begin(struct log_line *line, struct log *log, enum log_level level, const char *target,
+        const char *message);
 
 /* Like log_begin within a span (borrowed until log_end). */
-bool log_begin_in(struct log_line *line, struct log *log, enum log_level level, const char *target, const struct log_span *span, const char *message);
+bool log_begin_in(struct log_line *line, struct log *log, enum log_level level, const char *target,
+        const struct log_span *span, const char *message);
 
-void log_str(struct log_line *line, const char *key, const char *value);              /* quoted and escaped; NULL value: field left out */
-void log_strn(struct log_line *line, const char *key, const char *value, size_t len); /* the same for len bytes */
-void log_bare(struct log_line *line, const char *key, const char *value);             /* bare in text, a string in JSON; for addresses */
-void log_u64(struct log_line *line, const char *key, uint64_t value);                 /* bare in both */
-void log_bool(struct log_line *line, const char *key, bool value);                    /* bare in both */
-void log_code(struct log_line *line, const char *key, int code);                      /* err_str(code) as log_str */
+void log_str(struct log_line *line, const char *key,
+        const char *value); /* quoted and escaped; NULL value: field left out */
+void log_strn(
+        struct log_line *line, const char *key, const char *value, size_t len); /* the same for len bytes */
+void log_bare(struct log_line *line, const char *key,
+        const char *value); /* bare in text, a string in JSON; for addresses */
+void log_u64(struct log_line *line, const char *key, uint64_t value); /* bare in both */
+void log_bool(struct log_line *line, const char *key, bool value);    /* bare in both */
+void log_code(struct log_line *line, const char *key, int code);      /* err_str(code) as log_str */
 
 /* Ends the line and writes it. */
 void log_end(struct log_line *line);
 
 /* One line with a formatted message and no fields. */
-void log_msg(struct log *log, enum log_level level, const char *target, const char *fmt, ...) __attribute__((format(printf, 4, 5)));
+void log_msg(struct log *log, enum log_level level, const char *target, const char *fmt, ...)
+        __attribute__((format(printf, 4, 5)));
 
 /* Name of a level, lower case. */
 const char *log_level_str(enum log_level level);

@@ -98,12 +98,14 @@ static int parse_clause(const char *s, size_t len, bool strict, struct clause *r
 	struct clause c = {0};
 	if (parse_level(s, len, strict, &c.level) == 0) {
 		/* The endpoint takes bare levels in lower case only. */
-		if (strict && (strlen(level_names[c.level]) != len || memcmp(level_names[c.level], s, len) != 0))
+		if (strict &&
+		        (strlen(level_names[c.level]) != len || memcmp(level_names[c.level], s, len) != 0))
 			return -EINVAL;
 		*ret_clause = c;
 		return 0;
 	}
-	/* A bare number above 5 is a bad level, not a target; a field part needs its level, or the printed filter could not be read again. */
+	/* A bare number above 5 is a bad level, not a target; a field part needs its level, or the printed
+	 * filter could not be read again. */
 	if (strict || all_digits(s, len) || memmem(s, len, "[{", 2))
 		return -EINVAL;
 	*ret_clause = (struct clause){.has_target = true, .target = s, .target_len = len, .level = LOG_TRACE};
@@ -167,7 +169,10 @@ int log_filter_copy(struct log_filter *to, const struct log_filter *from)
 	struct log_filter copy = {0};
 	for (size_t i = 0; i < from->cnt; i++) {
 		const struct log_directive *d = &from->directives[i];
-		struct clause c = {.has_target = d->target, .target = d->target, .target_len = d->target ? strlen(d->target) : 0, .level = d->level};
+		struct clause c = {.has_target = d->target,
+		        .target = d->target,
+		        .target_len = d->target ? strlen(d->target) : 0,
+		        .level = d->level};
 		int rc = insert(&copy, &c);
 		if (rc < 0) {
 			log_filter_done(&copy);
@@ -186,7 +191,8 @@ static int add_all(struct log_filter *filter, const char *text, bool strict, str
 		size_t len = comma ? (size_t)(comma - s) : strlen(s);
 		struct clause c;
 		if (parse_clause(s, len, strict, &c) < 0)
-			return err_set(err, -EINVAL, "invalid filter directive: %.*s", (int)(len < 200 ? len : 200), s);
+			return err_set(err, -EINVAL, "invalid filter directive: %.*s",
+			        (int)(len < 200 ? len : 200), s);
 		int rc = insert(filter, &c);
 		if (rc < 0)
 			return err_sys(err, rc, "log filter");

@@ -20,7 +20,8 @@ int log_filter_add(struct log_filter *filter, const char *text, bool strict, str
 /* Copies `from` into the empty filter `to`. -ENOMEM. */
 int log_filter_copy(struct log_filter *to, const struct log_filter *from);
 
-/* Whether a line of that level and target passes: the longest directive that is a prefix of target decides. */
+/* Whether a line of that level and target passes: the longest directive that is a prefix of target decides.
+ */
 bool log_filter_passes(const struct log_filter *filter, enum log_level level, const char *target);
 
 #endif

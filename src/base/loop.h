@@ -29,7 +29,7 @@ struct watch {
 struct loop {
 	int epoll_fd;
 	bool stopped;
-	uint64_t now;      /* clock_ms() of this round */
+	uint64_t now; /* clock_ms() of this round */
 	struct wheel wheel;
 	struct epoll_event batch[LOOP_BATCH]; /* events being dispatched */
 	int batch_cnt;

@@ -34,7 +34,8 @@ struct map {
 /* A key that is a terminated string. For key functions: `return map_key_str(i->name)`. */
 struct map_key map_key_str(const char *s);
 
-/* Prepares an empty map of at most max items; allocates nothing yet. key_of must give the same key while the item is in. */
+/* Prepares an empty map of at most max items; allocates nothing yet. key_of must give the same key while the
+ * item is in. */
 void map_init(struct map *map, size_t max, struct map_key (*key_of)(const void *item));
 
 /* Frees the table, not the items; the map is empty and usable afterwards. */

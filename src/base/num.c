@@ -14,7 +14,8 @@ int num_parse(const char *text, size_t len, uint64_t max, uint64_t *ret_value)
 		if (text[i] < '0' || text[i] > '9')
 			return -EINVAL;
 		/* Keep reading after an overflow: bad digits further on make it no number at all. */
-		if (__builtin_mul_overflow(v, 10u, &v) || __builtin_add_overflow(v, (uint64_t)(text[i] - '0'), &v))
+		if (__builtin_mul_overflow(v, 10u, &v) ||
+		        __builtin_add_overflow(v, (uint64_t)(text[i] - '0'), &v))
 			rc = -ERANGE;
 	}
 	if (rc < 0 || v > max)

@@ -53,8 +53,9 @@ struct row {
 #define WORD_URI(def) NULL
 
 static const struct row rows[] = {
-#define P(field, env, type, def, min, max, readers, text) \
-	{env, PARAM_TYPE_##type, readers, offsetof(struct settings, field), offsetof(struct settings, field##_set), min, max, WORD_##type(def)},
+#define P(field, env, type, def, min, max, readers, text)                                                    \
+	{env, PARAM_TYPE_##type, readers, offsetof(struct settings, field),                                  \
+	        offsetof(struct settings, field##_set), min, max, WORD_##type(def)},
 #include "culvert/params.tbl.h"
 #undef P
 };
@@ -120,7 +121,9 @@ static int parse_number(const struct row *row, const char *value, uint64_t *ret_
 	uint64_t v;
 	int rc = num_parse(value, strlen(value), row->max, &v);
 	if (rc == -EINVAL)
-		return bad_value(row->env, value, *value ? "invalid digit found in string" : "cannot parse integer from empty string", err);
+		return bad_value(row->env, value,
+		        *value ? "invalid digit found in string" : "cannot parse integer from empty string",
+		        err);
 	if (rc < 0)
 		return bad_value(row->env, value, "number too large to fit in target type", err);
 	if (v < row->min)
@@ -139,14 +142,16 @@ static bool is_authority(const char *text)
 	const char *host_end = *text == '[' ? memchr(text, ']', len) : NULL;
 	if (*text == '[' && !host_end)
 		return false;
-	const char *colon = memchr(host_end ? host_end : text, ':', len - (host_end ? (size_t)(host_end - text) : 0));
+	const char *colon =
+	        memchr(host_end ? host_end : text, ':', len - (host_end ? (size_t)(host_end - text) : 0));
 	size_t host_len = colon ? (size_t)(colon - text) : len;
 	uint64_t port;
 	return host_len > 0 && (!colon || num_parse(colon + 1, len - host_len - 1, UINT16_MAX, &port) == 0);
 }
 
 /* Empty = none; without a scheme https:// is added. */
-static int parse_uri(const struct row *row, const char *value, struct arena *arena, const char **ret_value, struct err *err)
+static int parse_uri(const struct row *row, const char *value, struct arena *arena, const char **ret_value,
+        struct err *err)
 {
 	const char *split = strstr(value, "://");
 	if (*value == '\0') {
@@ -154,7 +159,8 @@ static int parse_uri(const struct row *row, const char *value, struct arena *are
 		return 0;
 	}
 	size_t scheme_len = split ? (size_t)(split - value) : 0;
-	bool known = !split || (scheme_len == 5 && strncasecmp(value, "https", 5) == 0) || (scheme_len == 4 && strncasecmp(value, "http", 4) == 0);
+	bool known = !split || (scheme_len == 5 && strncasecmp(value, "https", 5) == 0) ||
+	             (scheme_len == 4 && strncasecmp(value, "http", 4) == 0);
 	if (!known || !is_authority(split ? split + 3 : value))
 		return err_set(err, -EINVAL, "invalid uri: %s=%.200s", row->env, value);
 	const char *text = arena_printf(arena, "%s%s", split ? "" : "https://", value);
@@ -233,7 +239,8 @@ static int check_utf8(char *const *env, struct err *err)
 {
 	for (; *env; env++)
 		if (!utf8_valid(*env, strlen(*env)))
-			return err_set(err, -EINVAL, "environment variable %.*s is not valid UTF-8", (int)strcspn(*env, "="), *env);
+			return err_set(err, -EINVAL, "environment variable %.*s is not valid UTF-8",
+			        (int)strcspn(*env, "="), *env);
 	return 0;
 }
 
@@ -258,7 +265,8 @@ static bool is_header_value(const char *value)
 }
 
 /* Key behind the prefix (taken off as often as it repeats), copied and lower-cased for headers. */
-static int make_pair(struct settings *s, const char *var, const char *prefix, bool header, struct setting_pair *ret_pair, struct err *err)
+static int make_pair(struct settings *s, const char *var, const char *prefix, bool header,
+        struct setting_pair *ret_pair, struct err *err)
 {
 	const char *eq = strchr(var, '=');
 	const char *key = var;
@@ -288,13 +296,15 @@ static bool has_prefix(const char *var, const char *prefix)
 }
 
 /* All variables of a prefix, in the order of the environment. */
-static int load_pairs(struct settings *s, char *const *env, const char *prefix, bool header, struct setting_pairs *ret_pairs, struct err *err)
+static int load_pairs(struct settings *s, char *const *env, const char *prefix, bool header,
+        struct setting_pairs *ret_pairs, struct err *err)
 {
 	size_t cnt = 0;
 	for (char *const *e = env; *e; e++)
 		cnt += has_prefix(*e, prefix);
 	if (cnt > LIMIT_SETTINGS_PAIRS)
-		return err_set(err, -EINVAL, "more than %d environment variables begin with %s", LIMIT_SETTINGS_PAIRS, prefix);
+		return err_set(err, -EINVAL, "more than %d environment variables begin with %s",
+		        LIMIT_SETTINGS_PAIRS, prefix);
 	struct setting_pairs pairs = {.pairs = arena_zalloc(s->arena, cnt, sizeof(*pairs.pairs))};
 	if (!pairs.pairs)
 		return err_sys(err, -ENOMEM, "settings");
@@ -337,7 +347,8 @@ static bool is_dns_name(const char *name)
 			label = 0;
 			continue;
 		}
-		bool ok = (c >= '0' && c <= '9') || (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || c == '-' || c == '_';
+		bool ok = (c >= '0' && c <= '9') || (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') ||
+		          c == '-' || c == '_';
 		if (!ok || ++label > 63)
 			return false;
 	}
@@ -354,7 +365,9 @@ static int derive_workload(struct settings *s, struct err *err)
 	const char *first = strchr(text, '/');
 	const char *second = first ? strchr(first + 1, '/') : NULL;
 	if (!second)
-		return err_set(err, -EINVAL, "invalid configuration: PROXY_WORKLOAD_INFO must be namespace/name/service-account, not %.200s", text);
+		return err_set(err, -EINVAL,
+		        "invalid configuration: PROXY_WORKLOAD_INFO must be namespace/name/service-account, not %.200s",
+		        text);
 	s->workload_ns = arena_strndup(s->arena, text, (size_t)(first - text));
 	s->workload_name = arena_strndup(s->arena, first + 1, (size_t)(second - first - 1));
 	s->workload_service_account = second + 1;
@@ -385,10 +398,14 @@ static int derive_dns(struct settings *s, struct err *err)
 	s->dns_enabled = strcasecmp(s->dns_capture, "true") == 0;
 	s->dns_localhost = strncmp(text, localhost, sizeof(localhost) - 1) == 0;
 	if (!s->dns_localhost)
-		return addr_parse(text, strlen(text), &s->dns_addr) < 0 ? bad_value("ISTIO_META_DNS_PROXY_ADDR", text, "must be localhost:PORT or IP:PORT", err) : 0;
+		return addr_parse(text, strlen(text), &s->dns_addr) < 0
+		               ? bad_value("ISTIO_META_DNS_PROXY_ADDR", text,
+		                         "must be localhost:PORT or IP:PORT", err)
+		               : 0;
 	text += sizeof(localhost) - 1;
 	if (num_parse(text, strlen(text), UINT16_MAX, &port) < 0)
-		return bad_value("ISTIO_META_DNS_PROXY_ADDR", s->dns_proxy_addr, "must be localhost:PORT or IP:PORT", err);
+		return bad_value("ISTIO_META_DNS_PROXY_ADDR", s->dns_proxy_addr,
+		        "must be localhost:PORT or IP:PORT", err);
 	s->dns_addr.port = (uint16_t)port;
 	return 0;
 }
@@ -400,7 +417,9 @@ static uint64_t drain_time(const struct settings *s)
 		return s->termination_deadline_ms;
 	if (!s->grace_period_s_set)
 		return 5000;
-	uint64_t seconds = s->grace_period_s > 10 ? s->grace_period_s - 5 : s->grace_period_s > 1 ? s->grace_period_s - 1 : 1;
+	uint64_t seconds = s->grace_period_s > 10  ? s->grace_period_s - 5
+	                   : s->grace_period_s > 1 ? s->grace_period_s - 1
+	                                           : 1;
 	return seconds > UINT64_MAX / 1000 ? UINT64_MAX : seconds * 1000;
 }
 
@@ -412,7 +431,8 @@ static int derive_baseline(struct settings *s, struct err *err)
 		return 0;
 	const char *dot = strchr(text, '.');
 	uint64_t major, minor;
-	if (!dot || num_parse(text, (size_t)(dot - text), 999, &major) < 0 || num_parse(dot + 1, strlen(dot + 1), 999, &minor) < 0)
+	if (!dot || num_parse(text, (size_t)(dot - text), 999, &major) < 0 ||
+	        num_parse(dot + 1, strlen(dot + 1), 999, &minor) < 0)
 		return bad_value("CULVERT_IO_BASELINE", text, "must be a kernel release such as 6.1", err);
 	s->io_baseline = (uint32_t)(major * 1000 + minor);
 	return 0;
@@ -420,7 +440,8 @@ static int derive_baseline(struct settings *s, struct err *err)
 
 static int derive_control_plane(struct settings *s, struct err *err)
 {
-	const char *fallback = s->kubernetes_host_set ? "https://istiod.istio-system.svc:15012" : "https://localhost:15012";
+	const char *fallback =
+	        s->kubernetes_host_set ? "https://istiod.istio-system.svc:15012" : "https://localhost:15012";
 	if (!s->xds_address_set)
 		s->xds_address = fallback;
 	if (!s->ca_address_set)
@@ -428,17 +449,20 @@ static int derive_control_plane(struct settings *s, struct err *err)
 	if (!s->ca_address && !s->fake_ca)
 		return err_set(err, -EINVAL, "invalid configuration: ca_address must be set");
 	if (s->local_xds && s->local_xds_path)
-		return err_set(err, -EINVAL, "invalid configuration: only one of LOCAL_XDS_PATH and LOCAL_XDS may be set");
+		return err_set(err, -EINVAL,
+		        "invalid configuration: only one of LOCAL_XDS_PATH and LOCAL_XDS may be set");
 	struct ip ip;
-	if (s->alt_ca_hostname && !is_dns_name(s->alt_ca_hostname) && ip_parse(s->alt_ca_hostname, strlen(s->alt_ca_hostname), &ip) < 0)
-		return bad_value("ALT_CA_HOSTNAME", s->alt_ca_hostname, "neither a DNS name nor an address", err);
+	if (s->alt_ca_hostname && !is_dns_name(s->alt_ca_hostname) &&
+	        ip_parse(s->alt_ca_hostname, strlen(s->alt_ca_hostname), &ip) < 0)
+		return bad_value(
+		        "ALT_CA_HOSTNAME", s->alt_ca_hostname, "neither a DNS name nor an address", err);
 	long cores = sysconf(_SC_NPROCESSORS_ONLN);
 	const struct worker_inputs in = {
-		.threads = s->worker_threads,
-		.cpu_limit = s->cpu_limit,
-		.limit = s->resource_cpu_limit,
-		.request = s->resource_cpu_request,
-		.machine_cores = cores > 0 ? (uint64_t)cores : 1,
+	        .threads = s->worker_threads,
+	        .cpu_limit = s->cpu_limit,
+	        .limit = s->resource_cpu_limit,
+	        .request = s->resource_cpu_request,
+	        .machine_cores = cores > 0 ? (uint64_t)cores : 1,
 	};
 	return workers_count(&in, &s->worker_cnt, err);
 }
@@ -462,9 +486,11 @@ static int derive(struct settings *s, unsigned mask, struct err *err)
 	if (!is_dns_name(s->cluster_domain))
 		return bad_value("CLUSTER_DOMAIN", s->cluster_domain, "not a DNS name", err);
 	if (s->dns_enabled && s->xds_on_demand)
-		return err_set(err, -EINVAL, "error parsing proxy config: DNS proxy does not currently support on-demand mode");
+		return err_set(err, -EINVAL,
+		        "error parsing proxy config: DNS proxy does not currently support on-demand mode");
 	if (!s->enable_proxy && !s->dns_enabled)
-		return err_set(err, -EINVAL, "error parsing proxy config: ztunnel run without any servers enabled");
+		return err_set(
+		        err, -EINVAL, "error parsing proxy config: ztunnel run without any servers enabled");
 	return 0;
 }
 
@@ -498,7 +524,8 @@ void settings_done(struct settings *settings)
 bool settings_is_silo_name(const char *name, size_t len)
 {
 	for (size_t i = 0; i < ROW_CNT; i++)
-		if (rows[i].readers & PARAM_S && strlen(rows[i].env) == len && memcmp(rows[i].env, name, len) == 0)
+		if (rows[i].readers & PARAM_S && strlen(rows[i].env) == len &&
+		        memcmp(rows[i].env, name, len) == 0)
 			return true;
 	return false;
 }

@@ -55,26 +55,29 @@ struct setting_pairs {
  * <field>_set = the variable was present. Then what follows from several.
  */
 struct settings {
-#define P(field, env, type, def, min, max, readers, text) PARAM_CTYPE_##type field; bool field##_set;
+#define P(field, env, type, def, min, max, readers, text)                                                    \
+	PARAM_CTYPE_##type field;                                                                            \
+	bool field##_set;
 #include "culvert/params.tbl.h"
 #undef P
-	bool dedicated;                      /* PROXY_MODE=dedicated */
-	bool has_workload_info;              /* the next three are set (dedicated only) */
-	const char *workload_ns;             /* from PROXY_WORKLOAD_INFO; "" otherwise */
+	bool dedicated;          /* PROXY_MODE=dedicated */
+	bool has_workload_info;  /* the next three are set (dedicated only) */
+	const char *workload_ns; /* from PROXY_WORKLOAD_INFO; "" otherwise */
 	const char *workload_name;
 	const char *workload_service_account;
-	bool dns_enabled;                    /* the DNS proxy runs */
-	bool dns_localhost;                  /* on both loopback addresses, port of dns_addr */
-	struct addr dns_addr;                /* where the DNS proxy listens; ip none when dns_localhost */
-	uint64_t drain_ms;                   /* time that connections get to end, after both rules */
-	bool leave_on_term;                  /* CULVERT_ON_TERM=leave */
-	uint32_t io_baseline;                /* kernel release as major * 1000 + minor; 0 = what the kernel has */
-	uint64_t worker_cnt;                 /* reference control.md 3.6 without ProxyConfig; shown only; broker */
-	struct setting_pairs xds_headers;    /* XDS_HEADER_*, keys lower case; broker */
-	struct setting_pairs ca_headers;     /* CA_HEADER_*, keys lower case; broker */
-	struct setting_pairs metadata;       /* ISTIO_META_*, prefix stripped; broker */
-	struct setting_pairs metadata_json;  /* ISTIO_METAJSON_*, prefix stripped, JSON text as given; broker */
-	struct arena *arena;                 /* owns all strings; NULL before the load */
+	bool dns_enabled;     /* the DNS proxy runs */
+	bool dns_localhost;   /* on both loopback addresses, port of dns_addr */
+	struct addr dns_addr; /* where the DNS proxy listens; ip none when dns_localhost */
+	uint64_t drain_ms;    /* time that connections get to end, after both rules */
+	bool leave_on_term;   /* CULVERT_ON_TERM=leave */
+	uint32_t io_baseline; /* kernel release as major * 1000 + minor; 0 = what the kernel has */
+	uint64_t worker_cnt;  /* reference control.md 3.6 without ProxyConfig; shown only; broker */
+	struct setting_pairs xds_headers; /* XDS_HEADER_*, keys lower case; broker */
+	struct setting_pairs ca_headers;  /* CA_HEADER_*, keys lower case; broker */
+	struct setting_pairs metadata;    /* ISTIO_META_*, prefix stripped; broker */
+	struct setting_pairs
+	        metadata_json; /* ISTIO_METAJSON_*, prefix stripped, JSON text as given; broker */
+	struct arena *arena;   /* owns all strings; NULL before the load */
 };
 
 /*

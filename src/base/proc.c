@@ -19,7 +19,8 @@ int proc_start_time(pid_t pid, uint64_t *ret_ticks)
 	int rc = file_read_line(path, line, sizeof(line));
 	if (rc < 0)
 		return rc;
-	/* The name in field 2 may hold anything, blanks and parentheses too: fields are counted behind its last parenthesis. */
+	/* The name in field 2 may hold anything, blanks and parentheses too: fields are counted behind its
+	 * last parenthesis. */
 	char *at = strrchr(line, ')');
 	for (int field = 2; at && field < FIELD_START_TIME; field++)
 		at = strchr(at + 1, ' ');

@@ -11,7 +11,10 @@ size_t utf8_char_len(const void *text, size_t len)
 		return 0;
 	if (p[0] < 0x80)
 		return 1;
-	size_t n = p[0] >= 0xc2 && p[0] <= 0xdf ? 2 : (p[0] & 0xf0) == 0xe0 ? 3 : p[0] >= 0xf0 && p[0] <= 0xf4 ? 4 : 0;
+	size_t n = p[0] >= 0xc2 && p[0] <= 0xdf   ? 2
+	           : (p[0] & 0xf0) == 0xe0        ? 3
+	           : p[0] >= 0xf0 && p[0] <= 0xf4 ? 4
+	                                          : 0;
 	if (n == 0 || n > len)
 		return 0;
 	/* The second byte is what excludes overlong forms, surrogates and too large values. */

@@ -54,7 +54,8 @@ static void place(struct wheel *w, struct timer *t)
 	if (level < WHEEL_LEVELS) {
 		slot = t->due >> (LEVEL_BITS * level) & (WHEEL_SLOTS - 1);
 	} else {
-		/* Too far ahead: the last slot of the top level that is still ahead; sorted again from there. */
+		/* Too far ahead: the last slot of the top level that is still ahead; sorted again from there.
+		 */
 		level = WHEEL_LEVELS - 1;
 		slot = ((w->now >> (LEVEL_BITS * level)) + WHEEL_SLOTS - 1) & (WHEEL_SLOTS - 1);
 		uint64_t direct = (t->due >> (LEVEL_BITS * level)) - (w->now >> (LEVEL_BITS * level));
@@ -94,7 +95,8 @@ static uint64_t next_slot(const struct wheel *w, unsigned *ret_level, unsigned *
 			continue;
 		uint64_t digit = w->now >> (LEVEL_BITS * level);
 		unsigned cur = digit & (WHEEL_SLOTS - 1);
-		uint64_t turned = cur ? w->busy[level] >> cur | w->busy[level] << (WHEEL_SLOTS - cur) : w->busy[level];
+		uint64_t turned =
+		        cur ? w->busy[level] >> cur | w->busy[level] << (WHEEL_SLOTS - cur) : w->busy[level];
 		unsigned ahead = (unsigned)__builtin_ctzll(turned);
 		*ret_level = level;
 		*ret_slot = (cur + ahead) & (WHEEL_SLOTS - 1);
@@ -133,7 +135,8 @@ static struct timer **collect(struct wheel *w, unsigned level, unsigned slot, st
 
 size_t wheel_run(struct wheel *wheel, uint64_t now)
 {
-	/* All due timers go to a list of their own first: what callbacks add or delete cannot disturb the walk. */
+	/* All due timers go to a list of their own first: what callbacks add or delete cannot disturb the
+	 * walk. */
 	struct timer *due = wheel->ready;
 	struct timer **tail = &due;
 	wheel->ready = NULL;
@@ -142,7 +145,8 @@ size_t wheel_run(struct wheel *wheel, uint64_t now)
 	while (*tail)
 		tail = &(*tail)->next;
 	unsigned level, slot;
-	for (uint64_t at = next_slot(wheel, &level, &slot); at != WHEEL_NONE && at <= now; at = next_slot(wheel, &level, &slot)) {
+	for (uint64_t at = next_slot(wheel, &level, &slot); at != WHEEL_NONE && at <= now;
+	        at = next_slot(wheel, &level, &slot)) {
 		wheel->now = at;
 		tail = collect(wheel, level, slot, tail);
 	}

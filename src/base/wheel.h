@@ -30,10 +30,10 @@ struct timer {
 
 /* The wheel. Private. */
 struct wheel {
-	uint64_t now;                                  /* time up to which timers have fired */
-	uint64_t busy[WHEEL_LEVELS];                   /* bit = slot has timers */
+	uint64_t now;                /* time up to which timers have fired */
+	uint64_t busy[WHEEL_LEVELS]; /* bit = slot has timers */
 	struct timer *slots[WHEEL_LEVELS][WHEEL_SLOTS];
-	struct timer *ready;                           /* due or overdue, fired by the next run */
+	struct timer *ready; /* due or overdue, fired by the next run */
 };
 
 /* An empty wheel that starts at now. */
@@ -65,8 +65,8 @@ uint64_t wheel_next(const struct wheel *wheel);
 /*
  * Fires all timers due at or before now: first those that were due already
  * when they were added, then the others, earlier ones first. Timers added
- * meanwhile that are already due wait for the next run. Returns how many fired. now may not be smaller than before: it is then
- * taken as the former one.
+ * meanwhile that are already due wait for the next run. Returns how many fired. now may not be smaller than
+ * before: it is then taken as the former one.
  */
 size_t wheel_run(struct wheel *wheel, uint64_t now);
 

@@ -43,7 +43,8 @@ static int quantity(const char *name, const char *s, uint64_t *ret_cores, struct
 	size_t len = strlen(s);
 	bool is_milli = len > 0 && s[len - 1] == 'm';
 	if (parse_milli(s, len - is_milli, &milli) < 0)
-		return err_set(err, -EINVAL, "invalid env var %s=%s (not a positive quantity of cores)", name, s);
+		return err_set(
+		        err, -EINVAL, "invalid env var %s=%s (not a positive quantity of cores)", name, s);
 	uint64_t per_core = is_milli ? 1000000 : 1000;
 	*ret_cores = (milli + per_core - 1) / per_core;
 	return 0;
@@ -64,7 +65,9 @@ static int explicit_count(const char *s, uint64_t cores, uint64_t *ret_cnt, stru
 		return 0;
 	}
 	if (len < 2 || s[len - 1] != '%' || parse_milli(s, len - 1, &v) < 0 || v > 100000)
-		return err_set(err, -EINVAL, "invalid env var ZTUNNEL_WORKER_THREADS=%s (neither a number nor a percentage above 0 and up to 100)", s);
+		return err_set(err, -EINVAL,
+		        "invalid env var ZTUNNEL_WORKER_THREADS=%s (neither a number nor a percentage above 0 and up to 100)",
+		        s);
 	*ret_cnt = max_of(1, (cores * v + 99999) / 100000);
 	return 0;
 }

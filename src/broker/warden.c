@@ -89,7 +89,8 @@ static void on_silo_state(struct broker *broker, const struct ipc_silo_state *st
 {
 	if (state->state == IPC_SILO_GONE) {
 		struct pod *gone = pod_find(broker, state->uid);
-		/* The silo may still drain: it is answered, and its lines are taken, until it closes its channel. */
+		/* The silo may still drain: it is answered, and its lines are taken, until it closes its
+		 * channel. */
 		if (gone)
 			pod_free(broker, gone);
 		return;

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* application/x-www-form-urlencoded (URL standard 5.1): "+" is a blank, a bad percent sign stands for itself. */
+/* application/x-www-form-urlencoded (URL standard 5.1): "+" is a blank, a bad percent sign stands for itself.
+ */
 #include <errno.h>
 #include <string.h>
 

@@ -17,9 +17,19 @@ const char *http_reason(unsigned status)
 		unsigned status;
 		const char *text;
 	} rows[] = {
-		{200, "OK"}, {204, "No Content"}, {400, "Bad Request"}, {404, "Not Found"}, {405, "Method Not Allowed"},
-		{408, "Request Timeout"}, {411, "Length Required"}, {413, "Content Too Large"}, {431, "Request Header Fields Too Large"},
-		{500, "Internal Server Error"}, {501, "Not Implemented"}, {503, "Service Unavailable"}, {505, "HTTP Version Not Supported"},
+	        {200, "OK"},
+	        {204, "No Content"},
+	        {400, "Bad Request"},
+	        {404, "Not Found"},
+	        {405, "Method Not Allowed"},
+	        {408, "Request Timeout"},
+	        {411, "Length Required"},
+	        {413, "Content Too Large"},
+	        {431, "Request Header Fields Too Large"},
+	        {500, "Internal Server Error"},
+	        {501, "Not Implemented"},
+	        {503, "Service Unavailable"},
+	        {505, "HTTP Version Not Supported"},
 	};
 	for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++)
 		if (rows[i].status == status)
@@ -51,7 +61,8 @@ static void add_connection(struct buf *out, const struct http_request *r)
 }
 
 /* Writes the head; framing is the Content-Length or Transfer-Encoding line, "" for none. */
-static int put_head(struct http_server *server, unsigned status, const struct http_header *headers, size_t header_cnt, const char *framing)
+static int put_head(struct http_server *server, unsigned status, const struct http_header *headers,
+        size_t header_cnt, const char *framing)
 {
 	struct buf head;
 	buf_init(&head, REPLY_HEAD_MAX);
@@ -76,7 +87,8 @@ static int finish(struct http_server *server, int rc)
 	return rc;
 }
 
-int http_reply(struct http_server *server, unsigned status, const struct http_header *headers, size_t header_cnt, const void *body, size_t len)
+int http_reply(struct http_server *server, unsigned status, const struct http_header *headers,
+        size_t header_cnt, const void *body, size_t len)
 {
 	char framing[64] = "";
 	if (server->state == HTTP_STATE_CLOSED)
@@ -97,7 +109,8 @@ int http_reply_text(struct http_server *server, unsigned status, const char *con
 	return http_reply(server, status, &type, content_type ? 1 : 0, body, strlen(body));
 }
 
-int http_reply_begin(struct http_server *server, unsigned status, const struct http_header *headers, size_t header_cnt)
+int http_reply_begin(
+        struct http_server *server, unsigned status, const struct http_header *headers, size_t header_cnt)
 {
 	if (server->state == HTTP_STATE_CLOSED)
 		return ERR_GONE;
@@ -106,7 +119,8 @@ int http_reply_begin(struct http_server *server, unsigned status, const struct h
 	server->chunked = server->request.minor > 0;
 	if (!server->chunked)
 		server->request.keep_alive = false;
-	int rc = put_head(server, status, headers, header_cnt, server->chunked ? "transfer-encoding: chunked\r\n" : "");
+	int rc = put_head(
+	        server, status, headers, header_cnt, server->chunked ? "transfer-encoding: chunked\r\n" : "");
 	if (rc < 0)
 		return finish(server, rc);
 	server->state = HTTP_STATE_STREAM;

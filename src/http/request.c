@@ -42,8 +42,12 @@ static bool is_token(const char *s, size_t len)
 
 static enum http_method find_method(const char *text)
 {
-	static const char *const names[] = {
-		[HTTP_GET] = "GET", [HTTP_HEAD] = "HEAD", [HTTP_POST] = "POST", [HTTP_PUT] = "PUT", [HTTP_DELETE] = "DELETE", [HTTP_OPTIONS] = "OPTIONS"};
+	static const char *const names[] = {[HTTP_GET] = "GET",
+	        [HTTP_HEAD] = "HEAD",
+	        [HTTP_POST] = "POST",
+	        [HTTP_PUT] = "PUT",
+	        [HTTP_DELETE] = "DELETE",
+	        [HTTP_OPTIONS] = "OPTIONS"};
 	for (size_t i = HTTP_GET; i < sizeof(names) / sizeof(names[0]); i++)
 		if (strcmp(names[i], text) == 0)
 			return (enum http_method)i;
@@ -53,7 +57,8 @@ static enum http_method find_method(const char *text)
 /* "HTTP/1.0" or "HTTP/1.1". */
 static int parse_version(const char *s, size_t len, unsigned *ret_minor)
 {
-	if (len != 8 || memcmp(s, "HTTP/", 5) != 0 || s[5] < '0' || s[5] > '9' || s[6] != '.' || s[7] < '0' || s[7] > '9')
+	if (len != 8 || memcmp(s, "HTTP/", 5) != 0 || s[5] < '0' || s[5] > '9' || s[6] != '.' || s[7] < '0' ||
+	        s[7] > '9')
 		return 400;
 	if (s[5] != '1' || s[7] > '1')
 		return 505;
@@ -104,7 +109,8 @@ static int parse_field(char *line, size_t len, struct http_request *r)
 {
 	char *colon = memchr(line, ':', len);
 	if (!colon || !is_token(line, (size_t)(colon - line)))
-		return 400; /* also a folded line or a blank before the colon: ways to smuggle (RFC 9112 5.1, 5.2) */
+		return 400; /* also a folded line or a blank before the colon: ways to smuggle (RFC
+		               9112 5.1, 5.2) */
 	if (r->header_cnt == LIMIT_HTTP_HEADERS)
 		return 431;
 	for (char *p = line; p < colon; p++)
@@ -173,7 +179,8 @@ static int check_fields(struct http_request *r)
 	size_t cursor = 0;
 	if (http_header_next(r, "host", &cursor) && http_header_next(r, "host", &cursor))
 		return 400;
-	r->keep_alive = r->minor > 0 ? !header_lists(r, "connection", "close") : header_lists(r, "connection", "keep-alive");
+	r->keep_alive = r->minor > 0 ? !header_lists(r, "connection", "close")
+	                             : header_lists(r, "connection", "keep-alive");
 	r->expects_continue = r->minor > 0 && header_lists(r, "expect", "100-continue");
 	return parse_framing(r);
 }

@@ -25,14 +25,14 @@ struct http_header {
 /* A request. Strings are terminated and live as long as the buffer it was parsed from. */
 struct http_request {
 	enum http_method method;
-	const char *method_text;    /* as sent */
-	const char *path;           /* without query, not percent-decoded; "/" at least */
-	const char *query;          /* behind the "?", form-encoded; "" when there is none */
-	unsigned minor;             /* HTTP/1.minor: 0 or 1 */
-	bool keep_alive;            /* the connection may serve another request */
-	bool expects_continue;      /* waits for 100 before it sends the body (RFC 9110 10.1.1) */
-	size_t body_len;            /* Content-Length, <= LIMIT_HTTP_BODY */
-	const uint8_t *body;        /* body_len bytes; set by the server once they are here */
+	const char *method_text; /* as sent */
+	const char *path;        /* without query, not percent-decoded; "/" at least */
+	const char *query;       /* behind the "?", form-encoded; "" when there is none */
+	unsigned minor;          /* HTTP/1.minor: 0 or 1 */
+	bool keep_alive;         /* the connection may serve another request */
+	bool expects_continue;   /* waits for 100 before it sends the body (RFC 9110 10.1.1) */
+	size_t body_len;         /* Content-Length, <= LIMIT_HTTP_BODY */
+	const uint8_t *body;     /* body_len bytes; set by the server once they are here */
 	struct http_header headers[LIMIT_HTTP_HEADERS];
 	size_t header_cnt;
 };

@@ -28,15 +28,15 @@ enum http_state {
 
 /* One connection. `out` is taken by the caller, the rest is private. */
 struct http_server {
-	struct chain out;          /* bytes to send, in order */
-	struct chunk_pool *pool;   /* where they come from */
-	struct buf in;             /* bytes not yet dealt with */
-	struct buf head;           /* the present request's head, whose strings `request` uses */
-	struct buf body;           /* its body */
+	struct chain out;        /* bytes to send, in order */
+	struct chunk_pool *pool; /* where they come from */
+	struct buf in;           /* bytes not yet dealt with */
+	struct buf head;         /* the present request's head, whose strings `request` uses */
+	struct buf body;         /* its body */
 	enum http_state state;
-	size_t scanned;            /* bytes of `in` searched for the end of the head */
-	bool eof;                  /* the peer sends nothing more */
-	bool chunked;              /* the streamed body is chunked (RFC 9112 7.1) */
+	size_t scanned; /* bytes of `in` searched for the end of the head */
+	bool eof;       /* the peer sends nothing more */
+	bool chunked;   /* the streamed body is chunked (RFC 9112 7.1) */
 	struct http_request request;
 };
 
@@ -69,13 +69,15 @@ const struct http_request *http_server_next(struct http_server *server);
  * out for HEAD. This and the next four return 0, -ENOMEM (CLOSED then), or
  * ERR_GONE when the connection was closed meanwhile: nothing is left to do.
  */
-int http_reply(struct http_server *server, unsigned status, const struct http_header *headers, size_t header_cnt, const void *body, size_t len);
+int http_reply(struct http_server *server, unsigned status, const struct http_header *headers,
+        size_t header_cnt, const void *body, size_t len);
 
 /* A whole reply with a Content-Type (NULL: none) and a string as body. */
 int http_reply_text(struct http_server *server, unsigned status, const char *content_type, const char *body);
 
 /* Starts a reply whose body comes in pieces: chunked, or up to the close for HTTP/1.0. */
-int http_reply_begin(struct http_server *server, unsigned status, const struct http_header *headers, size_t header_cnt);
+int http_reply_begin(
+        struct http_server *server, unsigned status, const struct http_header *headers, size_t header_cnt);
 
 /* A piece of the body; watch server->out.len and wait while it is long. */
 int http_reply_piece(struct http_server *server, const void *p, size_t len);
@@ -83,10 +85,12 @@ int http_reply_piece(struct http_server *server, const void *p, size_t len);
 /* Ends the streamed body. */
 int http_reply_end(struct http_server *server);
 
-/* Gives up the connection after what is in out, e.g. when a streamed body cannot be completed: the peer sees it cut. */
+/* Gives up the connection after what is in out, e.g. when a streamed body cannot be completed: the peer sees
+ * it cut. */
 void http_server_abort(struct http_server *server);
 
-/* On drain: the present request is still answered, with Connection: close; without one the connection closes now. */
+/* On drain: the present request is still answered, with Connection: close; without one the connection closes
+ * now. */
 void http_server_drain(struct http_server *server);
 
 /* Whether more bytes of the peer are of use now. */

@@ -16,7 +16,10 @@
 #include "broker_filter.h"
 #include "silo_filter.h"
 
-#define PROGRAM(array) {sizeof(array) / sizeof((array)[0]), (struct sock_filter *)(array)}
+#define PROGRAM(array)                                                                                       \
+	{                                                                                                    \
+		sizeof(array) / sizeof((array)[0]), (struct sock_filter *)(array)                            \
+	}
 
 #ifndef __has_feature
 #define __has_feature(x) 0
@@ -39,8 +42,10 @@ enum filter_mode filter_mode_parse(const char *text)
 int filter_install(enum filter_who who, enum filter_mode mode)
 {
 	const struct sock_fprog programs[2][2] = {
-		[FILTER_SILO] = {[FILTER_KILL] = PROGRAM(silo_filter), [FILTER_LOG] = PROGRAM(silo_filter_log)},
-		[FILTER_BROKER] = {[FILTER_KILL] = PROGRAM(broker_filter), [FILTER_LOG] = PROGRAM(broker_filter_log)},
+	        [FILTER_SILO] =
+	                {[FILTER_KILL] = PROGRAM(silo_filter), [FILTER_LOG] = PROGRAM(silo_filter_log)},
+	        [FILTER_BROKER] =
+	                {[FILTER_KILL] = PROGRAM(broker_filter), [FILTER_LOG] = PROGRAM(broker_filter_log)},
 	};
 	if (mode == FILTER_OFF)
 		return 0;

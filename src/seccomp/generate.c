@@ -24,31 +24,109 @@
 
 /* What both need: memory, time, the ring, descriptors, sockets that exist, an orderly or disorderly end. */
 static const char *const common_calls[] = {
-	/* memory; mmap and mprotect have rules of their own */
-	"brk", "munmap", "mremap", "madvise", "mlock", "mlock2", "munlock",
-	/* the ring; io_uring_setup is left out on purpose */
-	"io_uring_enter", "io_uring_register",
-	/* waiting for room to send, where the ring cannot (io/writable.c) */
-	"epoll_create1", "epoll_ctl", "epoll_wait", "epoll_pwait",
-	/* descriptors */
-	"read", "write", "readv", "writev", "pread64", "close", "close_range", "fcntl", "dup", "dup3", "pipe2", "eventfd2",
-	"lseek", "fstat", "newfstatat", "statx", "poll", "ppoll",
-	/* sockets; socket and socketpair have rules of their own */
-	"bind", "connect", "listen", "accept4", "shutdown", "getsockname", "getpeername", "getsockopt", "setsockopt",
-	"sendto", "sendmsg", "sendmmsg", "recvfrom", "recvmsg", "recvmmsg",
-	/* time and chance; the first two are fall-backs of the vDSO */
-	"clock_gettime", "gettimeofday", "clock_nanosleep", "nanosleep", "getrandom",
-	/* the process itself */
-	"futex", "getpid", "gettid", "getuid", "geteuid", "getrusage", "sched_yield", "sched_getaffinity", "uname", "sysinfo",
-	"rt_sigaction", "rt_sigprocmask", "rt_sigreturn", "restart_syscall", "tgkill", "exit", "exit_group",
+        /* memory; mmap and mprotect have rules of their own */
+        "brk",
+        "munmap",
+        "mremap",
+        "madvise",
+        "mlock",
+        "mlock2",
+        "munlock",
+        /* the ring; io_uring_setup is left out on purpose */
+        "io_uring_enter",
+        "io_uring_register",
+        /* waiting for room to send, where the ring cannot (io/writable.c) */
+        "epoll_create1",
+        "epoll_ctl",
+        "epoll_wait",
+        "epoll_pwait",
+        /* descriptors */
+        "read",
+        "write",
+        "readv",
+        "writev",
+        "pread64",
+        "close",
+        "close_range",
+        "fcntl",
+        "dup",
+        "dup3",
+        "pipe2",
+        "eventfd2",
+        "lseek",
+        "fstat",
+        "newfstatat",
+        "statx",
+        "poll",
+        "ppoll",
+        /* sockets; socket and socketpair have rules of their own */
+        "bind",
+        "connect",
+        "listen",
+        "accept4",
+        "shutdown",
+        "getsockname",
+        "getpeername",
+        "getsockopt",
+        "setsockopt",
+        "sendto",
+        "sendmsg",
+        "sendmmsg",
+        "recvfrom",
+        "recvmsg",
+        "recvmmsg",
+        /* time and chance; the first two are fall-backs of the vDSO */
+        "clock_gettime",
+        "gettimeofday",
+        "clock_nanosleep",
+        "nanosleep",
+        "getrandom",
+        /* the process itself */
+        "futex",
+        "getpid",
+        "gettid",
+        "getuid",
+        "geteuid",
+        "getrusage",
+        "sched_yield",
+        "sched_getaffinity",
+        "uname",
+        "sysinfo",
+        "rt_sigaction",
+        "rt_sigprocmask",
+        "rt_sigreturn",
+        "restart_syscall",
+        "tgkill",
+        "exit",
+        "exit_group",
 };
 
-/* What the broker does beyond: its admin socket and CA files, watched token and root files, liveness of the first process. */
+/* What the broker does beyond: its admin socket and CA files, watched token and root files, liveness of the
+ * first process. */
 static const char *const broker_calls[] = {
-	"openat", "unlink", "unlinkat", "rename", "renameat", "renameat2", "fsync", "fchmod", "pwrite64", "ftruncate",
-	"access", "faccessat", "faccessat2", "readlink", "readlinkat", "getdents64",
-	"inotify_init1", "inotify_add_watch", "inotify_rm_watch",
-	"pidfd_open", "signalfd4", "timerfd_create", "timerfd_settime",
+        "openat",
+        "unlink",
+        "unlinkat",
+        "rename",
+        "renameat",
+        "renameat2",
+        "fsync",
+        "fchmod",
+        "pwrite64",
+        "ftruncate",
+        "access",
+        "faccessat",
+        "faccessat2",
+        "readlink",
+        "readlinkat",
+        "getdents64",
+        "inotify_init1",
+        "inotify_add_watch",
+        "inotify_rm_watch",
+        "pidfd_open",
+        "signalfd4",
+        "timerfd_create",
+        "timerfd_settime",
 };
 
 static void check(int r, const char *what)
@@ -83,19 +161,24 @@ static void allow_memory(scmp_filter_ctx ctx)
 
 static void allow_socket(scmp_filter_ctx ctx, int family)
 {
-	check(seccomp_rule_add(ctx, SCMP_ACT_ALLOW, SCMP_SYS(socket), 1, SCMP_A0(SCMP_CMP_EQ, (scmp_datum_t)family)), "socket");
+	check(seccomp_rule_add(
+	              ctx, SCMP_ACT_ALLOW, SCMP_SYS(socket), 1, SCMP_A0(SCMP_CMP_EQ, (scmp_datum_t)family)),
+	        "socket");
 }
 
 /* Interfaces and addresses are read by rtnetlink; other netlink families stay shut. */
 static void allow_rtnetlink(scmp_filter_ctx ctx)
 {
-	check(seccomp_rule_add(ctx, SCMP_ACT_ALLOW, SCMP_SYS(socket), 2, SCMP_A0(SCMP_CMP_EQ, AF_NETLINK), SCMP_A2(SCMP_CMP_EQ, NETLINK_ROUTE)), "socket");
+	check(seccomp_rule_add(ctx, SCMP_ACT_ALLOW, SCMP_SYS(socket), 2, SCMP_A0(SCMP_CMP_EQ, AF_NETLINK),
+	              SCMP_A2(SCMP_CMP_EQ, NETLINK_ROUTE)),
+	        "socket");
 }
 
 /* Read-only, nothing created: the silo reads a CRL and its own /proc, Landlock says where. */
 static void allow_open_read(scmp_filter_ctx ctx)
 {
-	const struct scmp_arg_cmp read_only = SCMP_A2(SCMP_CMP_MASKED_EQ, O_ACCMODE | O_CREAT | O_TRUNC, O_RDONLY);
+	const struct scmp_arg_cmp read_only =
+	        SCMP_A2(SCMP_CMP_MASKED_EQ, O_ACCMODE | O_CREAT | O_TRUNC, O_RDONLY);
 	check(seccomp_rule_add(ctx, SCMP_ACT_ALLOW, SCMP_SYS(openat), 1, read_only), "openat");
 }
 
@@ -105,7 +188,8 @@ static void fill(scmp_filter_ctx ctx, bool broker)
 	allow_memory(ctx);
 	allow_socket(ctx, AF_INET);
 	allow_socket(ctx, AF_INET6);
-	check(seccomp_rule_add(ctx, SCMP_ACT_ALLOW, SCMP_SYS(socketpair), 1, SCMP_A0(SCMP_CMP_EQ, AF_UNIX)), "socketpair");
+	check(seccomp_rule_add(ctx, SCMP_ACT_ALLOW, SCMP_SYS(socketpair), 1, SCMP_A0(SCMP_CMP_EQ, AF_UNIX)),
+	        "socketpair");
 	if (broker) {
 		allow_socket(ctx, AF_UNIX);
 		allow_all(ctx, broker_calls, sizeof(broker_calls) / sizeof(broker_calls[0]));
@@ -140,9 +224,11 @@ static void print_program(const char *name, const char *suffix, bool broker, uin
 	check(seccomp_attr_set(ctx, SCMP_FLTATR_CTL_OPTIMIZE, 2), "optimize");
 	fill(ctx, broker);
 	size_t cnt = export_program(ctx, program);
-	printf("\n/* %zu instructions. */\nstatic const struct sock_filter %s_filter%s[] = {\n", cnt, name, suffix);
+	printf("\n/* %zu instructions. */\nstatic const struct sock_filter %s_filter%s[] = {\n", cnt, name,
+	        suffix);
 	for (size_t i = 0; i < cnt; i++)
-		printf("\t{0x%04x, %u, %u, 0x%08x},\n", program[i].code, program[i].jt, program[i].jf, program[i].k);
+		printf("\t{0x%04x, %u, %u, 0x%08x},\n", program[i].code, program[i].jt, program[i].jf,
+		        program[i].k);
 	printf("};\n");
 	seccomp_release(ctx);
 }

@@ -26,7 +26,8 @@ int landlock_enter(bool may_read, int *ret_abi)
 		return 0;
 	struct landlock_ruleset_attr attr = {.handled_access_fs = rights_of(abi)};
 	if (may_read)
-		attr.handled_access_fs &= ~(uint64_t)(LANDLOCK_ACCESS_FS_READ_FILE | LANDLOCK_ACCESS_FS_READ_DIR);
+		attr.handled_access_fs &=
+		        ~(uint64_t)(LANDLOCK_ACCESS_FS_READ_FILE | LANDLOCK_ACCESS_FS_READ_DIR);
 	int fd = (int)syscall(SYS_landlock_create_ruleset, &attr, sizeof(attr.handled_access_fs), 0);
 	if (fd < 0)
 		return -errno;

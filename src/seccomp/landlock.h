@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* Gives up the file system for good (landlock(7)); where the kernel has no Landlock, says so and does nothing. */
+/* Gives up the file system for good (landlock(7)); where the kernel has no Landlock, says so and does
+ * nothing. */
 #ifndef CULVERT_SECCOMP_LANDLOCK_H
 #define CULVERT_SECCOMP_LANDLOCK_H
 

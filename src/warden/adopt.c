@@ -40,7 +40,8 @@ static void call_free(struct adopt_call *call)
 	mem_free(call);
 }
 
-static int check_netns(const struct adopt *adopt, const struct ipc_hello *hello, int netns_fd, struct err *err)
+static int check_netns(
+        const struct adopt *adopt, const struct ipc_hello *hello, int netns_fd, struct err *err)
 {
 	struct netns_id id;
 	struct netns_id said = {.dev = hello->netns_dev, .ino = hello->netns_ino};
@@ -73,9 +74,11 @@ static void on_greeted(struct ward *ward, const struct ipc_hello *hello, int net
 	struct adopt *adopt = call->adopt;
 	struct err err = {0};
 	if (check(call, hello, netns_fd, &err) == 0) {
-		log_msg(adopt->env->log, LOG_INFO, TARGET, "adopted the silo of %s/%s (%s), pid %d", hello->info.ns, hello->info.name, hello->uid, (int)ward->pid);
+		log_msg(adopt->env->log, LOG_INFO, TARGET, "adopted the silo of %s/%s (%s), pid %d",
+		        hello->info.ns, hello->info.name, hello->uid, (int)ward->pid);
 	} else {
-		log_msg(adopt->env->log, LOG_WARN, TARGET, "not adopting the silo behind %s: %s", call->socket, err.text);
+		log_msg(adopt->env->log, LOG_WARN, TARGET, "not adopting the silo behind %s: %s",
+		        call->socket, err.text);
 		fd_close(&netns_fd);
 		(void)unlinkat(adopt->env->run->fd, call->socket, 0);
 		ward_refuse(ward, true, adopt->env->settings->drain_ms);
@@ -116,15 +119,16 @@ static void call_socket(struct adopt *adopt, const char *file)
 	call_free(call);
 }
 
-void adopt_init(struct adopt *adopt, const struct ward_env *env, const struct netns_guard *guard, struct pods *pods,
-	void (*done)(struct adopt *adopt))
+void adopt_init(struct adopt *adopt, const struct ward_env *env, const struct netns_guard *guard,
+        struct pods *pods, void (*done)(struct adopt *adopt))
 {
 	*adopt = (struct adopt){.env = env, .guard = guard, .pods = pods, .done = done};
 	list_init(&adopt->calls);
 	int fd = openat(env->run->fd, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
 	DIR *dir = fd < 0 ? NULL : fdopendir(fd);
 	size_t cnt = 0;
-	for (struct dirent *entry = dir ? readdir(dir) : NULL; entry && cnt < LIMIT_PODS; entry = readdir(dir)) {
+	for (struct dirent *entry = dir ? readdir(dir) : NULL; entry && cnt < LIMIT_PODS;
+	        entry = readdir(dir)) {
 		if (!rundir_is_socket_name(entry->d_name))
 			continue;
 		call_socket(adopt, entry->d_name);

@@ -25,8 +25,8 @@ struct adopt {
 };
 
 /* Calls all sockets in the folder. done follows, possibly before this returns. Arguments are borrowed. */
-void adopt_init(struct adopt *adopt, const struct ward_env *env, const struct netns_guard *guard, struct pods *pods,
-	void (*done)(struct adopt *adopt));
+void adopt_init(struct adopt *adopt, const struct ward_env *env, const struct netns_guard *guard,
+        struct pods *pods, void (*done)(struct adopt *adopt));
 
 /* Drops the calls in progress; done is not called any more. */
 void adopt_done(struct adopt *adopt);

@@ -21,10 +21,18 @@ struct backoff {
 };
 
 /* Delays of a restarted process (PLAN: 0, 100 ms ... 5 s). */
-#define BACKOFF_RESTART (struct backoff){.min_ms = 100, .max_ms = 5000, .at_once = true, .next_ms = 0}
+#define BACKOFF_RESTART                                                                                      \
+	(struct backoff)                                                                                     \
+	{                                                                                                    \
+		.min_ms = 100, .max_ms = 5000, .at_once = true, .next_ms = 0                                 \
+	}
 
 /* Delays of a dial to the node agent (reference node-agent.md 1.8: 20 ms ... 15 s). */
-#define BACKOFF_DIAL (struct backoff){.min_ms = 20, .max_ms = 15000, .at_once = false, .next_ms = 20}
+#define BACKOFF_DIAL                                                                                         \
+	(struct backoff)                                                                                     \
+	{                                                                                                    \
+		.min_ms = 20, .max_ms = 15000, .at_once = false, .next_ms = 20                               \
+	}
 
 /* Back to the first delay. */
 void backoff_reset(struct backoff *backoff);

@@ -48,10 +48,12 @@ static void drop(struct broker_link *link, const char *why)
 static void update_interest(struct broker_link *link)
 {
 	if (link->watch.fd >= 0)
-		(void)loop_mod(link->env->loop, &link->watch, EPOLLIN | (chan_wants_write(&link->chan) ? EPOLLOUT : 0));
+		(void)loop_mod(link->env->loop, &link->watch,
+		        EPOLLIN | (chan_wants_write(&link->chan) ? EPOLLOUT : 0));
 }
 
-/* Takes pass_fd over in every case. A failure shows as an event of the descriptor, so callers need not care. */
+/* Takes pass_fd over in every case. A failure shows as an event of the descriptor, so callers need not care.
+ */
 static void send_record(struct broker_link *link, const struct ipc_record *rec, int pass_fd)
 {
 	struct err err = {0};
@@ -59,7 +61,8 @@ static void send_record(struct broker_link *link, const struct ipc_record *rec, 
 	if (rc == -ENOBUFS)
 		drop(link, "it does not read");
 	else if (rc < 0)
-		log_msg(link->env->log, LOG_WARN, TARGET, "telling the broker %s failed: %s", ipc_type_str(rec->type), err.text[0] ? err.text : err_str(rc));
+		log_msg(link->env->log, LOG_WARN, TARGET, "telling the broker %s failed: %s",
+		        ipc_type_str(rec->type), err.text[0] ? err.text : err_str(rc));
 	update_interest(link);
 }
 
@@ -70,7 +73,8 @@ static void on_record(struct broker_link *link, const struct ipc_record *rec)
 		loop_cancel(link->env->loop, &link->timer);
 		backoff_reset(&link->backoff);
 		link->is_open = true;
-		log_msg(link->env->log, LOG_DEBUG, TARGET, "channel to the broker (pid %d) is open", (int)rec->hello.pid);
+		log_msg(link->env->log, LOG_DEBUG, TARGET, "channel to the broker (pid %d) is open",
+		        (int)rec->hello.pid);
 		link->events->opened(link);
 		break;
 	case IPC_MESH_STATE:
@@ -159,10 +163,13 @@ static void on_timer(struct timer *timer, uint64_t now)
 		dial(link);
 }
 
-void broker_link_init(struct broker_link *link, const struct ward_env *env, const struct broker_events *events)
+void broker_link_init(
+        struct broker_link *link, const struct ward_env *env, const struct broker_events *events)
 {
-	*link = (struct broker_link){.env = env, .events = events, .watch = {.fd = -1, .ready = on_channel},
-		.backoff = {.min_ms = DIAL_MIN_MS, .max_ms = DIAL_MAX_MS, .at_once = true}};
+	*link = (struct broker_link){.env = env,
+	        .events = events,
+	        .watch = {.fd = -1, .ready = on_channel},
+	        .backoff = {.min_ms = DIAL_MIN_MS, .max_ms = DIAL_MAX_MS, .at_once = true}};
 	link->chan.fd = -1;
 	list_init(&link->chan.queue);
 	timer_init(&link->timer, on_timer);
@@ -196,9 +203,11 @@ int broker_link_pair(struct broker_link *link, int *ret_silo_fd, int *ret_broker
 	return 0;
 }
 
-void broker_link_attach(struct broker_link *link, const char *uid, const struct workload_info *info, pid_t pid, int fd)
+void broker_link_attach(
+        struct broker_link *link, const char *uid, const struct workload_info *info, pid_t pid, int fd)
 {
-	struct ipc_record rec = {.type = IPC_SILO_ATTACH, .silo_attach = {.uid = uid, .info = *info, .pid = (int32_t)pid}};
+	struct ipc_record rec = {
+	        .type = IPC_SILO_ATTACH, .silo_attach = {.uid = uid, .info = *info, .pid = (int32_t)pid}};
 	if (link->is_open)
 		send_record(link, &rec, fd);
 	else
@@ -229,7 +238,8 @@ void broker_link_node_state(struct broker_link *link, const struct ipc_node_stat
 
 void broker_link_drain(struct broker_link *link, bool is_graceful, uint64_t deadline_ms)
 {
-	struct ipc_record rec = {.type = IPC_DRAIN, .drain = {.graceful = is_graceful, .deadline_ms = deadline_ms}};
+	struct ipc_record rec = {
+	        .type = IPC_DRAIN, .drain = {.graceful = is_graceful, .deadline_ms = deadline_ms}};
 	if (link->is_open)
 		send_record(link, &rec, -1);
 }

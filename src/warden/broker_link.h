@@ -34,24 +34,26 @@ struct broker_events {
 
 /* The link. Private but for is_open. */
 struct broker_link {
-	bool is_open;                 /* both Hellos are through */
+	bool is_open; /* both Hellos are through */
 	const struct ward_env *env;
 	const struct broker_events *events;
 	struct chan chan;
 	struct watch watch;
-	struct timer timer;           /* next dial, or the Hello's deadline */
+	struct timer timer; /* next dial, or the Hello's deadline */
 	struct backoff backoff;
-	struct ipc_node_state node;   /* last one sent */
-	bool has_node;                /* node has been sent on this channel */
+	struct ipc_node_state node; /* last one sent */
+	bool has_node;              /* node has been sent on this channel */
 };
 
 /* Prepares the link and dials for the first time from the loop. env and events are borrowed. */
-void broker_link_init(struct broker_link *link, const struct ward_env *env, const struct broker_events *events);
+void broker_link_init(
+        struct broker_link *link, const struct ward_env *env, const struct broker_events *events);
 
 /* Closes the link for good. */
 void broker_link_done(struct broker_link *link);
 
-/* Whether the broker keeps up: what may wait is kept back until writable. False while the link is not open. */
+/* Whether the broker keeps up: what may wait is kept back until writable. False while the link is not open.
+ */
 bool broker_link_has_room(const struct broker_link *link);
 
 /*
@@ -61,8 +63,10 @@ bool broker_link_has_room(const struct broker_link *link);
  */
 int broker_link_pair(struct broker_link *link, int *ret_silo_fd, int *ret_broker_fd);
 
-/* Hands the broker its end of a channel to a silo; fd is taken over. Without effect while the link is not open. */
-void broker_link_attach(struct broker_link *link, const char *uid, const struct workload_info *info, pid_t pid, int fd);
+/* Hands the broker its end of a channel to a silo; fd is taken over. Without effect while the link is not
+ * open. */
+void broker_link_attach(
+        struct broker_link *link, const char *uid, const struct workload_info *info, pid_t pid, int fd);
 
 /* Tells the state of a silo. Without effect while the link is not open. */
 void broker_link_silo_state(struct broker_link *link, const struct ipc_silo_state *state);

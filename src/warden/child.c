@@ -18,10 +18,13 @@
 #include "warden/drop.h"
 #include "warden/first.h"
 
-/* setns, SO_MARK, IP_TRANSPARENT; CAP_SETPCAP is given up by the warden itself once it has emptied the bounding set for its heirs. */
-#define WARDEN_CAPS (DROP_CAP(CAP_SYS_ADMIN) | DROP_CAP(CAP_NET_ADMIN) | DROP_CAP(CAP_NET_RAW) | DROP_CAP(CAP_SETPCAP))
+/* setns, SO_MARK, IP_TRANSPARENT; CAP_SETPCAP is given up by the warden itself once it has emptied the
+ * bounding set for its heirs. */
+#define WARDEN_CAPS                                                                                          \
+	(DROP_CAP(CAP_SYS_ADMIN) | DROP_CAP(CAP_NET_ADMIN) | DROP_CAP(CAP_NET_RAW) | DROP_CAP(CAP_SETPCAP))
 
-/* What an own uid of the broker needs: becoming it, ending it later, and reaching its sockets in spite of their mode. */
+/* What an own uid of the broker needs: becoming it, ending it later, and reaching its sockets in spite of
+ * their mode. */
 #define OWN_UID_CAPS (DROP_CAP(CAP_SETUID) | DROP_CAP(CAP_KILL) | DROP_CAP(CAP_DAC_OVERRIDE))
 
 int child_program_path(const struct settings *settings, const char *program, char *dst)
@@ -35,11 +38,13 @@ int child_program_path(const struct settings *settings, const char *program, cha
 	if (!slash)
 		return -ENOENT;
 	*slash = '\0';
-	int n = snprintf(dst, PATH_MAX, "%s/%s", settings->libexec_dir ? settings->libexec_dir : self, program);
+	int n = snprintf(
+	        dst, PATH_MAX, "%s/%s", settings->libexec_dir ? settings->libexec_dir : self, program);
 	return n < 0 || n >= PATH_MAX ? -ENAMETOOLONG : 0;
 }
 
-int child_plan_init(struct child_plan *plan, const struct settings *settings, char *const *args, struct err *err)
+int child_plan_init(
+        struct child_plan *plan, const struct settings *settings, char *const *args, struct err *err)
 {
 	plan->args = args;
 	ssize_t len = readlink("/proc/self/exe", plan->warden_path, sizeof(plan->warden_path) - 1);
@@ -69,7 +74,8 @@ void child_plan_check_dir(struct child_plan *plan, const struct rundir *run)
 		plan->broker_uid = 0;
 		return;
 	}
-	bool is_reachable = faccessat(AT_FDCWD, path, R_OK | W_OK | X_OK, AT_EACCESS) == 0 && faccessat(AT_FDCWD, plan->broker_path, X_OK, AT_EACCESS) == 0;
+	bool is_reachable = faccessat(AT_FDCWD, path, R_OK | W_OK | X_OK, AT_EACCESS) == 0 &&
+	                    faccessat(AT_FDCWD, plan->broker_path, X_OK, AT_EACCESS) == 0;
 	/* Cannot fail: the real uid is still our own. */
 	if (seteuid(own) < 0)
 		_exit(FIRST_EXIT_FATAL);

@@ -24,9 +24,9 @@ enum child_role { CHILD_WARDEN, CHILD_BROKER };
 struct child_plan {
 	char warden_path[PATH_MAX]; /* our own binary */
 	char broker_path[PATH_MAX];
-	uint64_t caps;              /* effective capabilities of the first process */
-	uint32_t broker_uid;        /* 0 = the same uid as ours */
-	char *const *args;          /* culvertd's arguments behind argv[0], NULL-terminated, borrowed */
+	uint64_t caps;       /* effective capabilities of the first process */
+	uint32_t broker_uid; /* 0 = the same uid as ours */
+	char *const *args;   /* culvertd's arguments behind argv[0], NULL-terminated, borrowed */
 };
 
 /*
@@ -36,12 +36,15 @@ struct child_plan {
 int child_program_path(const struct settings *settings, const char *program, char *dst);
 
 /* Finds the programs and decides on the broker's uid. -errno with text when a program is missing. */
-int child_plan_init(struct child_plan *plan, const struct settings *settings, char *const *args, struct err *err);
+int child_plan_init(
+        struct child_plan *plan, const struct settings *settings, char *const *args, struct err *err);
 
-/* Gives the own uid of the broker up when it could not reach the instance's folder or its program under it. */
+/* Gives the own uid of the broker up when it could not reach the instance's folder or its program under it.
+ */
 void child_plan_check_dir(struct child_plan *plan, const struct rundir *run);
 
-/* Forks and executes; its pid, or -errno. A failure after the fork ends the child with FIRST_EXIT_FATAL and a text on stderr. */
+/* Forks and executes; its pid, or -errno. A failure after the fork ends the child with FIRST_EXIT_FATAL and a
+ * text on stderr. */
 pid_t child_start(const struct child_plan *plan, enum child_role role);
 
 #endif

@@ -16,12 +16,47 @@
 
 /* Names in the order of their numbers. */
 static const char *const cap_names[] = {
-	"chown", "dac_override", "dac_read_search", "fowner", "fsetid", "kill", "setgid", "setuid", "setpcap",
-	"linux_immutable", "net_bind_service", "net_broadcast", "net_admin", "net_raw", "ipc_lock", "ipc_owner",
-	"sys_module", "sys_rawio", "sys_chroot", "sys_ptrace", "sys_pacct", "sys_admin", "sys_boot", "sys_nice",
-	"sys_resource", "sys_time", "sys_tty_config", "mknod", "lease", "audit_write", "audit_control", "setfcap",
-	"mac_override", "mac_admin", "syslog", "wake_alarm", "block_suspend", "audit_read", "perfmon", "bpf",
-	"checkpoint_restore",
+        "chown",
+        "dac_override",
+        "dac_read_search",
+        "fowner",
+        "fsetid",
+        "kill",
+        "setgid",
+        "setuid",
+        "setpcap",
+        "linux_immutable",
+        "net_bind_service",
+        "net_broadcast",
+        "net_admin",
+        "net_raw",
+        "ipc_lock",
+        "ipc_owner",
+        "sys_module",
+        "sys_rawio",
+        "sys_chroot",
+        "sys_ptrace",
+        "sys_pacct",
+        "sys_admin",
+        "sys_boot",
+        "sys_nice",
+        "sys_resource",
+        "sys_time",
+        "sys_tty_config",
+        "mknod",
+        "lease",
+        "audit_write",
+        "audit_control",
+        "setfcap",
+        "mac_override",
+        "mac_admin",
+        "syslog",
+        "wake_alarm",
+        "block_suspend",
+        "audit_read",
+        "perfmon",
+        "bpf",
+        "checkpoint_restore",
 };
 
 #define CAP_CNT (sizeof(cap_names) / sizeof(cap_names[0]))
@@ -69,7 +104,8 @@ static int set_ambient(uint64_t caps)
 	if (prctl(PR_CAP_AMBIENT, PR_CAP_AMBIENT_CLEAR_ALL, 0, 0, 0) < 0)
 		return -errno;
 	for (unsigned number = 0; number < CAP_CNT; number++)
-		if ((caps & DROP_CAP(number)) && prctl(PR_CAP_AMBIENT, PR_CAP_AMBIENT_RAISE, number, 0, 0) < 0)
+		if ((caps & DROP_CAP(number)) &&
+		        prctl(PR_CAP_AMBIENT, PR_CAP_AMBIENT_RAISE, number, 0, 0) < 0)
 			return -errno;
 	return 0;
 }
@@ -90,7 +126,8 @@ int drop_caps(uint64_t keep, uint64_t heirs, struct err *err)
 	for (unsigned i = 0; i < _LINUX_CAPABILITY_U32S_3; i++) {
 		uint32_t half = (uint32_t)(left >> (32 * i));
 		uint32_t passed_on = half & (uint32_t)(heirs >> (32 * i));
-		sets.data[i] = (struct __user_cap_data_struct){.effective = half, .permitted = half, .inheritable = passed_on};
+		sets.data[i] = (struct __user_cap_data_struct){
+		        .effective = half, .permitted = half, .inheritable = passed_on};
 	}
 	if (syscall(SYS_capset, &sets.header, sets.data) < 0)
 		return err_sys(err, -errno, "capset");

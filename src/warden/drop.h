@@ -31,10 +31,12 @@ int drop_caps(uint64_t keep, uint64_t heirs, struct err *err);
 /* No exec of this process and its children ever grants anything again. -errno with text. */
 int drop_no_new_privs(struct err *err);
 
-/* Changes to uid for good (needs CAP_SETUID), dropping supplementary groups where allowed; the gid stays. Keeps permitted capabilities: call drop_caps after it. -errno with text. */
+/* Changes to uid for good (needs CAP_SETUID), dropping supplementary groups where allowed; the gid stays.
+ * Keeps permitted capabilities: call drop_caps after it. -errno with text. */
 int drop_uid(uid_t uid, struct err *err);
 
-/* Soft limit of descriptors up to the hard one; locked memory to infinity where CAP_SYS_RESOURCE is held, else up to the hard one. -errno of the first that failed. */
+/* Soft limit of descriptors up to the hard one; locked memory to infinity where CAP_SYS_RESOURCE is held,
+ * else up to the hard one. -errno of the first that failed. */
 int drop_raise_limits(void);
 
 /* Version of the Landlock interface, 0 when the kernel has none. */

@@ -30,12 +30,12 @@
 
 /* One of the two processes that are kept running. */
 struct kept {
-	const char *name;       /* for the log */
+	const char *name; /* for the log */
 	enum child_role role;
-	pid_t pid;              /* 0 = not running */
-	uint64_t started_ms;    /* of the present life */
-	uint64_t due_ms;        /* when to start it, while not running */
-	unsigned lives;         /* starts so far */
+	pid_t pid;           /* 0 = not running */
+	uint64_t started_ms; /* of the present life */
+	uint64_t due_ms;     /* when to start it, while not running */
+	unsigned lives;      /* starts so far */
 	struct backoff backoff;
 };
 
@@ -48,7 +48,7 @@ struct first {
 	int stop_signal;  /* the first one received; 0 = none */
 	bool is_stopping; /* the warden has been told to drain */
 	bool is_done;
-	int status;       /* culvertd's exit status */
+	int status; /* culvertd's exit status */
 };
 
 static void start(struct first *first, struct kept *kept)
@@ -56,7 +56,8 @@ static void start(struct first *first, struct kept *kept)
 	kept->started_ms = clock_ms();
 	kept->pid = child_start(&first->plan, kept->role);
 	if (kept->pid < 0) {
-		log_msg(first->log, LOG_ERROR, TARGET, "starting the %s failed: %s", kept->name, err_str(kept->pid));
+		log_msg(first->log, LOG_ERROR, TARGET, "starting the %s failed: %s", kept->name,
+		        err_str(kept->pid));
 		kept->pid = 0;
 		kept->due_ms = kept->started_ms + backoff_take(&kept->backoff);
 		return;
@@ -81,7 +82,8 @@ static void on_signal(struct first *first, int number)
 {
 	if (first->stop_signal == 0) {
 		first->stop_signal = number;
-		log_msg(first->log, LOG_INFO, "ztunnel::signal", "received signal %s, starting shutdown", number == SIGINT ? "SIGINT" : "SIGTERM");
+		log_msg(first->log, LOG_INFO, "ztunnel::signal", "received signal %s, starting shutdown",
+		        number == SIGINT ? "SIGINT" : "SIGTERM");
 		stop(first, 0);
 		return;
 	}
@@ -104,8 +106,9 @@ static bool is_final(int wait_status)
 static void log_death(struct first *first, const struct kept *kept, int wait_status, uint64_t delay_ms)
 {
 	bool killed = WIFSIGNALED(wait_status);
-	log_msg(first->log, LOG_WARN, TARGET, "%s ended (%s %d), restarting in %" PRIu64 " ms", kept->name, killed ? "signal" : "exit status",
-		killed ? WTERMSIG(wait_status) : WEXITSTATUS(wait_status), delay_ms);
+	log_msg(first->log, LOG_WARN, TARGET, "%s ended (%s %d), restarting in %" PRIu64 " ms", kept->name,
+	        killed ? "signal" : "exit status", killed ? WTERMSIG(wait_status) : WEXITSTATUS(wait_status),
+	        delay_ms);
 }
 
 static void restart_later(struct first *first, struct kept *kept, int wait_status)
@@ -223,7 +226,8 @@ static void log_hardening(struct first *first)
 	buf_done(&caps);
 }
 
-static int prepare(struct first *first, const struct settings *settings, struct rundir *run, char *const *args, struct err *err)
+static int prepare(struct first *first, const struct settings *settings, struct rundir *run,
+        char *const *args, struct err *err)
 {
 	sigemptyset(&first->signals);
 	sigaddset(&first->signals, SIGCHLD);
@@ -255,9 +259,9 @@ static int prepare(struct first *first, const struct settings *settings, struct 
 int first_run(const struct settings *settings, struct log *log, char *const *args)
 {
 	struct first first = {
-		.log = log,
-		.warden = {.name = "warden", .role = CHILD_WARDEN, .backoff = BACKOFF_RESTART},
-		.broker = {.name = "broker", .role = CHILD_BROKER, .backoff = BACKOFF_RESTART},
+	        .log = log,
+	        .warden = {.name = "warden", .role = CHILD_WARDEN, .backoff = BACKOFF_RESTART},
+	        .broker = {.name = "broker", .role = CHILD_BROKER, .backoff = BACKOFF_RESTART},
 	};
 	struct rundir run = {.fd = -1, .lock_fd = -1};
 	struct err err = {0};

@@ -12,7 +12,8 @@
 #include "base/log.h"
 #include "base/param.h"
 
-/* Exit status of warden and broker: fatal before serving (configuration, conflicting port). Becomes culvertd's. */
+/* Exit status of warden and broker: fatal before serving (configuration, conflicting port). Becomes
+ * culvertd's. */
 #define FIRST_EXIT_FATAL 1
 /* Exit status of warden and broker: could not go on, a restart may help. */
 #define FIRST_EXIT_AGAIN 75

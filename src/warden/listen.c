@@ -29,7 +29,8 @@ size_t listen_table(const struct settings *settings, struct listen_spec specs[LI
 	return cnt;
 }
 
-/* Names of the kinds that bind and setsockopt really give; the text is for people, the agent only tests that it is there. */
+/* Names of the kinds that bind and setsockopt really give; the text is for people, the agent only tests that
+ * it is there. */
 static const char *kind_name(int code)
 {
 	switch (-code) {
@@ -50,8 +51,8 @@ static const char *kind_name(int code)
 static int fail(const struct listen_spec *spec, int code, struct err *err)
 {
 	char text[ADDR_STR_MAX];
-	return err_set(err, code, "Bind(%s, Os { code: %d, kind: %s, message: \"%s\" })", addr_format(&spec->addr, text), -code, kind_name(code),
-		err_str(code));
+	return err_set(err, code, "Bind(%s, Os { code: %d, kind: %s, message: \"%s\" })",
+	        addr_format(&spec->addr, text), -code, kind_name(code), err_str(code));
 }
 
 static int set_int(int fd, int level, int name, int value)
@@ -59,7 +60,8 @@ static int set_int(int fd, int level, int name, int value)
 	return setsockopt(fd, level, name, &value, sizeof(value)) < 0 ? -errno : 0;
 }
 
-/* IP_TRANSPARENT (the IPv4-level option also on dual-stack sockets, as upstream) lets the inbound side speak with the client's address. */
+/* IP_TRANSPARENT (the IPv4-level option also on dual-stack sockets, as upstream) lets the inbound side speak
+ * with the client's address. */
 static int set_transparent(const struct settings *settings, int fd)
 {
 	if (settings->enable_orig_src_set && !settings->enable_orig_src)

@@ -34,6 +34,7 @@ size_t listen_table(const struct settings *settings, struct listen_spec specs[LI
  * non-blocking. -errno with the text that goes into the Ack, e.g.
  * Bind([::]:15008, Os { code: 98, kind: AddrInUse, message: "Address already in use" }).
  */
-int listen_open(const struct settings *settings, const struct listen_spec *spec, int *ret_fd, struct err *err);
+int listen_open(
+        const struct settings *settings, const struct listen_spec *spec, int *ret_fd, struct err *err);
 
 #endif

@@ -64,10 +64,12 @@ static int run(int argc, char **argv)
 	if (settings_load(&settings, environ, PARAM_W, &err) < 0)
 		return fail(&err, FIRST_EXIT_FATAL);
 	int status = EXIT_PANIC;
-	if (log_init(&log, settings.rust_log, settings.log_json, log_write_fd, (void *)(intptr_t)STDOUT_FILENO, &err) < 0) {
+	if (log_init(&log, settings.rust_log, settings.log_json, log_write_fd,
+	            (void *)(intptr_t)STDOUT_FILENO, &err) < 0) {
 		fail(&err, status);
 	} else {
-		/* A reader of stdout or of a channel that goes away must not end anybody; programs that are executed inherit it. */
+		/* A reader of stdout or of a channel that goes away must not end anybody; programs that are
+		 * executed inherit it. */
 		signal(SIGPIPE, SIG_IGN);
 		status = run_role(&settings, &log, argc, argv);
 		log_done(&log);

@@ -44,7 +44,8 @@ int netns_guard_init(struct netns_guard *guard)
 	*guard = (struct netns_guard){.has_host = false};
 	rc = netns_id_of(fd, &guard->own);
 	fd_close(&fd);
-	/* In a PID namespace of its own, process 1 is culvertd itself; reading another's needs more than the chart grants. */
+	/* In a PID namespace of its own, process 1 is culvertd itself; reading another's needs more than the
+	 * chart grants. */
 	fd = open("/proc/1/ns/net", O_RDONLY | O_CLOEXEC);
 	if (fd >= 0 && netns_id_of(fd, &guard->host) == 0)
 		guard->has_host = true;

@@ -26,8 +26,8 @@ static struct map_key pod_key(const void *item)
 	return map_key_str(((const struct pod *)item)->uid);
 }
 
-void pods_init(struct pods *pods, const struct ward_env *env, struct broker_link *broker, const struct netns_guard *guard,
-	const struct pods_events *events, void *ctx)
+void pods_init(struct pods *pods, const struct ward_env *env, struct broker_link *broker,
+        const struct netns_guard *guard, const struct pods_events *events, void *ctx)
 {
 	*pods = (struct pods){.env = env, .broker = broker, .guard = guard, .events = events, .ctx = ctx};
 	map_init(&pods->map, LIMIT_PODS, pod_key);
@@ -57,7 +57,9 @@ static void free_info(struct workload_info *info)
 
 static int copy_info(const struct workload_info *src, struct workload_info *ret_info)
 {
-	struct workload_info info = {.name = mem_strdup(src->name), .ns = mem_strdup(src->ns), .service_account = mem_strdup(src->service_account)};
+	struct workload_info info = {.name = mem_strdup(src->name),
+	        .ns = mem_strdup(src->ns),
+	        .service_account = mem_strdup(src->service_account)};
 	if (!info.name || !info.ns || !info.service_account) {
 		free_info(&info);
 		return -ENOMEM;
@@ -151,12 +153,14 @@ static void report(struct pod *pod, const char *error)
 	pods->events->changed(pods->ctx);
 }
 
-/* The last step of a failed start: asked for by the agent it is his to see and to retry, else it is a crash of its own. */
+/* The last step of a failed start: asked for by the agent it is his to see and to retry, else it is a crash
+ * of its own. */
 static void on_start_failed(struct pod *pod, const char *why)
 {
 	char text[ERR_TEXT_MAX];
 	snprintf(text, sizeof(text), "%s", why);
-	log_msg(pod->pods->env->log, LOG_WARN, TARGET, "starting the proxy of pod %s/%s (%s) failed: %s", pod->info.ns, pod->info.name, pod->uid, text);
+	log_msg(pod->pods->env->log, LOG_WARN, TARGET, "starting the proxy of pod %s/%s (%s) failed: %s",
+	        pod->info.ns, pod->info.name, pod->uid, text);
 	if (pod->is_asked) {
 		set_state(pod, POD_PENDING, text);
 		report(pod, text);
@@ -176,8 +180,14 @@ static int start_ward(struct pod *pod, struct err *err)
 	rundir_socket_name(pod->name, pod->socket);
 	/* Without a broker the silo is given its channel later. */
 	(void)broker_link_pair(pods->broker, &silo_fd, &pod->broker_fd);
-	struct ward_birth birth = {.uid = pod->uid, .info = &pod->info, .run_name = pod->name, .socket = pod->socket,
-		.netns_fd = pod->netns_fd, .is_first = !pod->has_served, .mode = pod->mode, .broker_fd = silo_fd};
+	struct ward_birth birth = {.uid = pod->uid,
+	        .info = &pod->info,
+	        .run_name = pod->name,
+	        .socket = pod->socket,
+	        .netns_fd = pod->netns_fd,
+	        .is_first = !pod->has_served,
+	        .mode = pod->mode,
+	        .broker_fd = silo_fd};
 	rc = ward_start(pods->env, &birth, &ward_events, pod, &pod->ward, err);
 	fd_close(&silo_fd);
 	if (rc < 0)
@@ -205,7 +215,8 @@ static void on_ready(struct ward *ward)
 {
 	struct pod *pod = ward->owner;
 	pod->has_served = true;
-	log_msg(pod->pods->env->log, LOG_INFO, TARGET, "proxy of pod %s/%s (%s) is up, pid %d", pod->info.ns, pod->info.name, pod->uid, (int)ward->pid);
+	log_msg(pod->pods->env->log, LOG_INFO, TARGET, "proxy of pod %s/%s (%s) is up, pid %d", pod->info.ns,
+	        pod->info.name, pod->uid, (int)ward->pid);
 	set_state(pod, POD_UP, "");
 	report(pod, NULL);
 }
@@ -214,8 +225,9 @@ static void on_crash(struct pod *pod, const char *why, uint64_t alive_ms)
 {
 	uint32_t delay = backoff_after_life(&pod->backoff, alive_ms);
 	pod->restart_cnt++;
-	log_msg(pod->pods->env->log, LOG_WARN, TARGET, "proxy of pod %s/%s (%s) died (%s), restarting in %u ms", pod->info.ns, pod->info.name, pod->uid,
-		why, (unsigned)delay);
+	log_msg(pod->pods->env->log, LOG_WARN, TARGET,
+	        "proxy of pod %s/%s (%s) died (%s), restarting in %u ms", pod->info.ns, pod->info.name,
+	        pod->uid, why, (unsigned)delay);
 	set_state(pod, POD_CRASHED, why);
 	if (delay == 0)
 		try_start(pod);
@@ -261,7 +273,8 @@ static bool accept_request(struct pod *pod, const struct netns_id *id, int netns
 	return is_same && pod->state == POD_STARTING;
 }
 
-void pods_start(struct pods *pods, const char *uid, const struct workload_info *info, int netns_fd, enum ipc_silo_mode mode)
+void pods_start(struct pods *pods, const char *uid, const struct workload_info *info, int netns_fd,
+        enum ipc_silo_mode mode)
 {
 	struct netns_id id;
 	struct pod *pod = pods_find(pods, uid);
@@ -285,7 +298,8 @@ void pods_start(struct pods *pods, const char *uid, const struct workload_info *
 		try_start(pod);
 }
 
-int pods_adopt(struct pods *pods, struct ward *ward, const struct ipc_hello *hello, const char *socket, int netns_fd)
+int pods_adopt(
+        struct pods *pods, struct ward *ward, const struct ipc_hello *hello, const char *socket, int netns_fd)
 {
 	if (pods_find(pods, hello->uid))
 		return -EEXIST;
@@ -416,8 +430,7 @@ void pods_end_all(struct pods *pods, uint64_t deadline_ms)
 void pods_kill_all(struct pods *pods)
 {
 	pods_end_all(pods, 0);
-	list_for_each(it, &pods->ending)
-		ward_kill(list_entry(it, struct ward, node), "killed");
+	list_for_each(it, &pods->ending) ward_kill(list_entry(it, struct ward, node), "killed");
 }
 
 void pods_done(struct pods *pods)

@@ -30,28 +30,29 @@ struct pods;
 
 /* A pod that the node agent has named, or whose silo has been adopted. */
 struct pod {
-	char *uid;                     /* owned; key */
-	struct workload_info info;     /* strings owned */
-	char name[RUNDIR_NAME_MAX];    /* its name in files */
+	char *uid;                      /* owned; key */
+	struct workload_info info;      /* strings owned */
+	char name[RUNDIR_NAME_MAX];     /* its name in files */
 	char socket[RUNDIR_SOCKET_MAX]; /* its present silo's control socket */
 	struct pods *pods;
 	enum pod_state state;
-	bool is_asked;                 /* the agent's start is in progress: pods_events.started is owed */
-	bool has_failed;               /* the agent's last start failed and no retry has succeeded yet */
-	bool has_served;               /* a silo of this pod was up before */
-	bool is_told;                  /* the present broker has heard of it */
-	bool is_gone;                  /* out of the map, kept until the broker has been told; only if is_told, so there are never more of these than pods */
+	bool is_asked;   /* the agent's start is in progress: pods_events.started is owed */
+	bool has_failed; /* the agent's last start failed and no retry has succeeded yet */
+	bool has_served; /* a silo of this pod was up before */
+	bool is_told;    /* the present broker has heard of it */
+	bool is_gone;    /* out of the map, kept until the broker has been told; only if is_told, so there are
+	                    never more of these than pods */
 	enum ipc_silo_mode mode;
-	int netns_fd;                  /* owned; -1 never while in the map */
+	int netns_fd; /* owned; -1 never while in the map */
 	struct netns_id netns;
-	struct ward *ward;             /* its silo; NULL while PENDING and CRASHED */
+	struct ward *ward; /* its silo; NULL while PENDING and CRASHED */
 	struct backoff backoff;
-	struct timer timer;            /* restart after a crash */
-	uint32_t restart_cnt;          /* crashes so far */
-	char reason[ERR_TEXT_MAX];     /* why it is not up */
-	int broker_fd;                 /* broker's end of the ward's channel, not handed over yet; -1 = none */
-	struct pod *sweep_next;        /* next of those taken out together */
-	struct list dirty;             /* on pods.dirty: the broker has to be told */
+	struct timer timer;        /* restart after a crash */
+	uint32_t restart_cnt;      /* crashes so far */
+	char reason[ERR_TEXT_MAX]; /* why it is not up */
+	int broker_fd;             /* broker's end of the ward's channel, not handed over yet; -1 = none */
+	struct pod *sweep_next;    /* next of those taken out together */
+	struct list dirty;         /* on pods.dirty: the broker has to be told */
 };
 
 /* Events for the owner. */
@@ -71,16 +72,16 @@ struct pods {
 	const struct netns_guard *guard;
 	const struct pods_events *events;
 	void *ctx;
-	struct map map;       /* of struct pod by uid */
-	struct list dirty;    /* pods of which the broker does not know the present state */
-	struct list ending;   /* wards without pod, until they are dead */
-	size_t failed_cnt;    /* pods with has_failed */
-	bool is_ending;       /* pods_end_all has been called */
+	struct map map;     /* of struct pod by uid */
+	struct list dirty;  /* pods of which the broker does not know the present state */
+	struct list ending; /* wards without pod, until they are dead */
+	size_t failed_cnt;  /* pods with has_failed */
+	bool is_ending;     /* pods_end_all has been called */
 };
 
 /* Prepares an empty set. All arguments are borrowed. */
-void pods_init(struct pods *pods, const struct ward_env *env, struct broker_link *broker, const struct netns_guard *guard,
-	const struct pods_events *events, void *ctx);
+void pods_init(struct pods *pods, const struct ward_env *env, struct broker_link *broker,
+        const struct netns_guard *guard, const struct pods_events *events, void *ctx);
 
 /* Frees everything; silos that still run go on. */
 void pods_done(struct pods *pods);
@@ -96,10 +97,13 @@ bool pods_is_up_in(const struct pods *pods, const char *uid, int netns_fd);
  * restarts a pending or crashed one, or moves it when the namespace differs.
  * events->started follows, possibly before this returns.
  */
-void pods_start(struct pods *pods, const char *uid, const struct workload_info *info, int netns_fd, enum ipc_silo_mode mode);
+void pods_start(struct pods *pods, const char *uid, const struct workload_info *info, int netns_fd,
+        enum ipc_silo_mode mode);
 
-/* Enters a pod whose silo is adopted: ward_keep has been called. netns_fd is taken over. -EEXIST, -ENOMEM, -ENOSPC: the caller keeps ward and closes nothing else. */
-int pods_adopt(struct pods *pods, struct ward *ward, const struct ipc_hello *hello, const char *socket, int netns_fd);
+/* Enters a pod whose silo is adopted: ward_keep has been called. netns_fd is taken over. -EEXIST, -ENOMEM,
+ * -ENOSPC: the caller keeps ward and closes nothing else. */
+int pods_adopt(struct pods *pods, struct ward *ward, const struct ipc_hello *hello, const char *socket,
+        int netns_fd);
 
 /* Ends a pod's silo at once (farewell in the background) and forgets the pod. */
 void pods_stop(struct pods *pods, const char *uid);

@@ -20,8 +20,13 @@ static void tell(struct pod *pod)
 {
 	struct broker_link *broker = pod->pods->broker;
 	struct ward *ward = pod->ward;
-	struct ipc_silo_state state = {.uid = pod->uid, .info = pod->info, .state = phase_of(pod), .reason = pod->reason,
-		.restarts = pod->restart_cnt, .netns_ino = pod->netns.ino, .pid = ward ? (int32_t)ward->pid : 0};
+	struct ipc_silo_state state = {.uid = pod->uid,
+	        .info = pod->info,
+	        .state = phase_of(pod),
+	        .reason = pod->reason,
+	        .restarts = pod->restart_cnt,
+	        .netns_ino = pod->netns.ino,
+	        .pid = ward ? (int32_t)ward->pid : 0};
 	int silo_fd = -1;
 	broker_link_silo_state(broker, &state);
 	pod->is_told = true;
@@ -52,7 +57,8 @@ void pods_mark(struct pod *pod)
 
 void pods_drop_tombstones(struct pods *pods)
 {
-	list_for_each_safe(it, &pods->dirty) {
+	list_for_each_safe(it, &pods->dirty)
+	{
 		struct pod *pod = list_entry(it, struct pod, dirty);
 		if (pod->is_gone)
 			pod_free(pod);

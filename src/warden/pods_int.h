@@ -8,7 +8,8 @@
 /* Frees a pod that is out of the map; its silo, if any, must have been let go. */
 void pod_free(struct pod *pod);
 
-/* The pod's state has changed: the broker is told now, or as soon as it reads. Frees a pod that is gone once that is said. */
+/* The pod's state has changed: the broker is told now, or as soon as it reads. Frees a pod that is gone once
+ * that is said. */
 void pods_mark(struct pod *pod);
 
 /* Frees the pods that are gone, untold. */

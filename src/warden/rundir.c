@@ -66,7 +66,8 @@ static int open_base(const char *path, bool shared, int *ret_fd)
 	return 0;
 }
 
-static int choose_base(struct rundir *run, const struct settings *settings, bool shared, int *ret_fd, struct err *err)
+static int choose_base(
+        struct rundir *run, const struct settings *settings, bool shared, int *ret_fd, struct err *err)
 {
 	const char *const given[] = {settings->run_dir, NULL};
 	const char *const usual[] = {DEFAULT_BASE, FALLBACK_BASE, NULL};
@@ -263,10 +264,12 @@ void rundir_pod_name(const char *uid, char *dst)
 		memcpy(dst, uid, strlen(uid) + 1);
 		return;
 	}
-	/* Two fixed keys make 128 bits: names must be the same after a restart, and the agent who chooses uids is trusted. */
+	/* Two fixed keys make 128 bits: names must be the same after a restart, and the agent who chooses
+	 * uids is trusted. */
 	const struct hash_seed first = {.k0 = 0, .k1 = 1};
 	const struct hash_seed second = {.k0 = 2, .k1 = 3};
-	snprintf(dst, RUNDIR_NAME_MAX, "_%016" PRIx64 "%016" PRIx64, hash_bytes(&first, uid, strlen(uid)), hash_bytes(&second, uid, strlen(uid)));
+	snprintf(dst, RUNDIR_NAME_MAX, "_%016" PRIx64 "%016" PRIx64, hash_bytes(&first, uid, strlen(uid)),
+	        hash_bytes(&second, uid, strlen(uid)));
 }
 
 void rundir_socket_name(const char *pod_name, char *dst)
@@ -278,8 +281,9 @@ bool rundir_is_socket_name(const char *file)
 {
 	size_t len = strlen(file);
 	size_t ends = strlen(SOCKET_PREFIX) + strlen(SOCKET_SUFFIX);
-	return len > ends && len < RUNDIR_SOCKET_MAX && strncmp(file, SOCKET_PREFIX, strlen(SOCKET_PREFIX)) == 0 &&
-		strcmp(file + len - strlen(SOCKET_SUFFIX), SOCKET_SUFFIX) == 0;
+	return len > ends && len < RUNDIR_SOCKET_MAX &&
+	       strncmp(file, SOCKET_PREFIX, strlen(SOCKET_PREFIX)) == 0 &&
+	       strcmp(file + len - strlen(SOCKET_SUFFIX), SOCKET_SUFFIX) == 0;
 }
 
 static int proc_path(int dir_fd, const char *file, char *dst)

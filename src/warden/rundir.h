@@ -45,7 +45,8 @@ struct rundir {
  */
 int rundir_create(struct rundir *run, const struct settings *settings, bool shared, struct err *err);
 
-/* Another process of the instance: opens the folder that settings->run_dir and ->instance name. -errno with text. */
+/* Another process of the instance: opens the folder that settings->run_dir and ->instance name. -errno with
+ * text. */
 int rundir_open(struct rundir *run, const struct settings *settings, struct err *err);
 
 /* Closes the descriptors, which frees the lock. */
@@ -54,7 +55,8 @@ void rundir_done(struct rundir *run);
 /* First process, at the end: removes the folder and everything in it, unless silos are left behind in it. */
 void rundir_remove(struct rundir *run);
 
-/* Prints the file name of a ZDS uid into dst of RUNDIR_NAME_MAX bytes: the uid if it matches [A-Za-z0-9-]{1,64}, else "_" and its hash. */
+/* Prints the file name of a ZDS uid into dst of RUNDIR_NAME_MAX bytes: the uid if it matches
+ * [A-Za-z0-9-]{1,64}, else "_" and its hash. */
 void rundir_pod_name(const char *uid, char *dst);
 
 /* Prints the control socket's file name of a pod's name into dst of RUNDIR_SOCKET_MAX bytes. */

@@ -40,13 +40,15 @@ size_t spawn_heritage(const struct spawn *spawn, struct ipc_inherited fds[SPAWN_
 	return cnt;
 }
 
-/* Makes everything that needs the pod's namespace or the warden's rights. Descriptors are freed by the child's end. */
+/* Makes everything that needs the pod's namespace or the warden's rights. Descriptors are freed by the
+ * child's end. */
 static int make_table(const struct spawn *spawn, int fds[FD_TABLE_MAX], size_t *ret_cnt, struct err *err)
 {
 	struct listen_spec specs[LISTEN_MAX];
 	size_t cnt = listen_table(spawn->settings, specs);
 	for (size_t i = 0; i < cnt; i++) {
-		int rc = listen_open(spawn->settings, &specs[i], &fds[SPAWN_FD_LISTEN - SPAWN_FD_WARDEN + i], err);
+		int rc = listen_open(
+		        spawn->settings, &specs[i], &fds[SPAWN_FD_LISTEN - SPAWN_FD_WARDEN + i], err);
 		if (rc < 0)
 			return rc;
 	}
@@ -129,7 +131,8 @@ int spawn_silo(const struct spawn *spawn, pid_t *ret_pid, int *ret_pidfd, int *r
 	if (pid == 0) {
 		struct err why = {0};
 		become_silo(spawn, &error_pipe[1], &why);
-		/* An empty pipe takes the whole text; were it lost, the exit status would still tell of the failure. */
+		/* An empty pipe takes the whole text; were it lost, the exit status would still tell of the
+		 * failure. */
 		ssize_t written = write(error_pipe[1], why.text, strlen(why.text));
 		_exit(written < 0 ? 2 : 1);
 	}

@@ -17,7 +17,8 @@
 #include "pb/ipc.h"
 #include "warden/listen.h"
 
-/* Descriptor numbers in the silo; traffic listeners follow from SPAWN_FD_LISTEN in the order of listen_table. */
+/* Descriptor numbers in the silo; traffic listeners follow from SPAWN_FD_LISTEN in the order of listen_table.
+ */
 #define SPAWN_FD_WARDEN 3
 #define SPAWN_FD_BROKER 4
 #define SPAWN_FD_CONTROL 5

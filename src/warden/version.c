@@ -17,10 +17,11 @@ char *version_line(char *dst)
 	size_t dirty_len = strlen(DIRTY);
 	int is_dirty = len > dirty_len && strcmp(&CULVERT_GIT_REVISION[len - dirty_len], DIRTY) == 0;
 	snprintf(dst, VERSION_LINE_MAX,
-		"version.BuildInfo{Version:\"%s\", GitRevision:\"%.*s\", RustVersion:\"none\", BuildProfile:\"%s\", BuildStatus:\"%s\", "
-		"IstioVersion:\"%s\", CryptoProvider:\"wolfssl-%s\"}",
-		CULVERT_VERSION, (int)(is_dirty ? len - dirty_len : len), CULVERT_GIT_REVISION, CULVERT_BUILD_TYPE, is_dirty ? "Modified" : "Clean",
-		istio ? istio : "unknown", CULVERT_WOLFSSL_VERSION);
+	        "version.BuildInfo{Version:\"%s\", GitRevision:\"%.*s\", RustVersion:\"none\", BuildProfile:\"%s\", BuildStatus:\"%s\", "
+	        "IstioVersion:\"%s\", CryptoProvider:\"wolfssl-%s\"}",
+	        CULVERT_VERSION, (int)(is_dirty ? len - dirty_len : len), CULVERT_GIT_REVISION,
+	        CULVERT_BUILD_TYPE, is_dirty ? "Modified" : "Clean", istio ? istio : "unknown",
+	        CULVERT_WOLFSSL_VERSION);
 	return dst;
 }
 
@@ -38,5 +39,5 @@ void version_print_help(void)
 	       "  help     print this text\n"
 	       "\n"
 	       "Settings come from the environment, see culvertd(8).\n",
-		version_line(line));
+	        version_line(line));
 }

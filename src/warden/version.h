@@ -9,7 +9,8 @@
 /* Room for the version line with terminator. */
 #define VERSION_LINE_MAX 512
 
-/* Prints upstream's version line into dst of VERSION_LINE_MAX bytes, without newline; the names are upstream's, CryptoProvider says which wolfSSL the silos use. Returns dst. */
+/* Prints upstream's version line into dst of VERSION_LINE_MAX bytes, without newline; the names are
+ * upstream's, CryptoProvider says which wolfSSL the silos use. Returns dst. */
 char *version_line(char *dst);
 
 /* Prints the text of `help` on stdout. */

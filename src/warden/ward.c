@@ -84,7 +84,8 @@ void ward_kill(struct ward *ward, const char *why)
 static void update_interest(struct ward *ward)
 {
 	if (ward->chan_watch.fd >= 0)
-		(void)loop_mod(ward->env->loop, &ward->chan_watch, EPOLLIN | (chan_wants_write(&ward->chan) ? EPOLLOUT : 0));
+		(void)loop_mod(ward->env->loop, &ward->chan_watch,
+		        EPOLLIN | (chan_wants_write(&ward->chan) ? EPOLLOUT : 0));
 }
 
 /* Takes pass_fd over in every case. Returns false when the channel is of no use any more. */
@@ -97,7 +98,8 @@ static bool send_record(struct ward *ward, const struct ipc_record *rec, int pas
 	}
 	int rc = chan_send(&ward->chan, rec, pass_fd, &err);
 	if (rc < 0)
-		log_msg(ward->env->log, LOG_DEBUG, TARGET, "sending %s to silo %d failed: %s", ipc_type_str(rec->type), (int)ward->pid, err_str(rc));
+		log_msg(ward->env->log, LOG_DEBUG, TARGET, "sending %s to silo %d failed: %s",
+		        ipc_type_str(rec->type), (int)ward->pid, err_str(rc));
 	update_interest(ward);
 	return rc == 0;
 }
@@ -126,14 +128,16 @@ static void on_record(struct ward *ward, struct chan_msg *msg)
 		break;
 	case IPC_DRAINED:
 		if (msg->rec.drained.forced)
-			log_msg(ward->env->log, LOG_WARN, TARGET, "drain duration expired with pending connections, forcefully shutting down");
+			log_msg(ward->env->log, LOG_WARN, TARGET,
+			        "drain duration expired with pending connections, forcefully shutting down");
 		break;
 	default:
 		break;
 	}
 }
 
-/* The silo has closed its end. One that ends by itself does so a moment before it is gone, and its exit status says more. */
+/* The silo has closed its end. One that ends by itself does so a moment before it is gone, and its exit
+ * status says more. */
 static void on_hang_up(struct ward *ward)
 {
 	if (ward->state == WARD_GREETING) {
@@ -192,7 +196,8 @@ static void on_channel(struct watch *watch, uint32_t events)
 			break;
 }
 
-/* Before Ready the child's text is the reason of a failure; later it is a last word or a sanitizer's report, for the log. */
+/* Before Ready the child's text is the reason of a failure; later it is a last word or a sanitizer's report,
+ * for the log. */
 static void read_error_pipe(struct ward *ward)
 {
 	char text[ERR_TEXT_MAX];
@@ -307,7 +312,8 @@ void ward_free(struct ward *ward)
 
 void ward_refuse(struct ward *ward, bool is_graceful, uint64_t deadline_ms)
 {
-	struct ipc_record rec = {.type = IPC_DRAIN, .drain = {.graceful = is_graceful, .deadline_ms = deadline_ms}};
+	struct ipc_record rec = {
+	        .type = IPC_DRAIN, .drain = {.graceful = is_graceful, .deadline_ms = deadline_ms}};
 	(void)send_record(ward, &rec, -1);
 	ward_free(ward);
 }
@@ -326,10 +332,12 @@ void ward_end(struct ward *ward, bool is_graceful, uint64_t deadline_ms)
 	}
 	if (ward->state == WARD_DEAD || ward->chan.fd < 0)
 		return;
-	struct ipc_record rec = {.type = IPC_DRAIN, .drain = {.graceful = is_graceful, .deadline_ms = is_graceful ? deadline_ms : 0}};
+	struct ipc_record rec = {.type = IPC_DRAIN,
+	        .drain = {.graceful = is_graceful, .deadline_ms = is_graceful ? deadline_ms : 0}};
 	/* A silo that cannot be told any more is on its way out or killed by its timer. */
 	(void)send_record(ward, &rec, -1);
 	ward->state = WARD_ENDING;
 	uint64_t limit = is_graceful ? deadline_ms : WARD_FAREWELL_MS;
-	ward_set_timer(ward, is_graceful && limit < UINT64_MAX - WARD_OVERTIME_MS ? limit + WARD_OVERTIME_MS : limit);
+	ward_set_timer(ward,
+	        is_graceful && limit < UINT64_MAX - WARD_OVERTIME_MS ? limit + WARD_OVERTIME_MS : limit);
 }

@@ -28,12 +28,18 @@ static int open_channel(struct ward *ward, int fd, struct err *err)
 	return rc < 0 ? err_sys(err, rc, "channel to the silo") : 0;
 }
 
-static int send_heritage(struct ward *ward, const struct ward_birth *birth, const struct spawn *spawn, struct err *err)
+static int send_heritage(
+        struct ward *ward, const struct ward_birth *birth, const struct spawn *spawn, struct err *err)
 {
 	struct ipc_inherited fds[SPAWN_HERITAGE_MAX];
-	struct ipc_record rec = {.type = IPC_HERITAGE, .heritage = {
-		.uid = birth->uid, .info = *birth->info, .fds = fds, .fd_cnt = spawn_heritage(spawn, fds),
-		.run_name = birth->run_name, .first = birth->is_first, .mode = birth->mode}};
+	struct ipc_record rec = {.type = IPC_HERITAGE,
+	        .heritage = {.uid = birth->uid,
+	                .info = *birth->info,
+	                .fds = fds,
+	                .fd_cnt = spawn_heritage(spawn, fds),
+	                .run_name = birth->run_name,
+	                .first = birth->is_first,
+	                .mode = birth->mode}};
 	return chan_send(&ward->chan, &rec, -1, err);
 }
 
@@ -41,10 +47,16 @@ static int give_birth(struct ward *ward, const struct ward_birth *birth, int pai
 {
 	char title[256];
 	snprintf(title, sizeof(title), "%s/%s", birth->info->ns, birth->info->name);
-	struct spawn spawn = {
-		.settings = ward->env->settings, .program = ward->env->program, .env = ward->env->silo_env, .title = title,
-		.dir_fd = ward->env->run->fd, .socket = birth->socket, .netns_fd = birth->netns_fd,
-		.is_own_netns = birth->mode != IPC_SILO_POD, .warden_fd = pair[1], .broker_fd = birth->broker_fd};
+	struct spawn spawn = {.settings = ward->env->settings,
+	        .program = ward->env->program,
+	        .env = ward->env->silo_env,
+	        .title = title,
+	        .dir_fd = ward->env->run->fd,
+	        .socket = birth->socket,
+	        .netns_fd = birth->netns_fd,
+	        .is_own_netns = birth->mode != IPC_SILO_POD,
+	        .warden_fd = pair[1],
+	        .broker_fd = birth->broker_fd};
 	int rc = spawn_silo(&spawn, &ward->pid, &ward->pidfd, &ward->error_fd, err);
 	if (rc < 0)
 		return rc;
@@ -64,8 +76,8 @@ static int give_birth(struct ward *ward, const struct ward_birth *birth, int pai
 	return rc;
 }
 
-int ward_start(const struct ward_env *env, const struct ward_birth *birth, const struct ward_events *events, void *owner, struct ward **ret_ward,
-	struct err *err)
+int ward_start(const struct ward_env *env, const struct ward_birth *birth, const struct ward_events *events,
+        void *owner, struct ward **ret_ward, struct err *err)
 {
 	struct ward *ward = ward_new(env, events, owner);
 	int pair[2] = {-1, -1};
@@ -106,8 +118,8 @@ static int call(struct ward *ward, const char *socket, int *ret_fd)
 	return rc;
 }
 
-int ward_call(const struct ward_env *env, const char *socket, const struct ward_events *events, void *owner, struct ward **ret_ward,
-	struct err *err)
+int ward_call(const struct ward_env *env, const char *socket, const struct ward_events *events, void *owner,
+        struct ward **ret_ward, struct err *err)
 {
 	int fd = -1;
 	struct ward *ward = ward_new(env, events, owner);

@@ -33,7 +33,9 @@
 /* The mark that the start-up probe tries (reference node-agent.md 2.4). */
 #define PROBE_MARK 1337
 
-#define KEPT_CAPS (DROP_CAP(CAP_SYS_ADMIN) | DROP_CAP(CAP_NET_ADMIN) | DROP_CAP(CAP_NET_RAW) | DROP_CAP(CAP_DAC_OVERRIDE))
+#define KEPT_CAPS                                                                                            \
+	(DROP_CAP(CAP_SYS_ADMIN) | DROP_CAP(CAP_NET_ADMIN) | DROP_CAP(CAP_NET_RAW) |                         \
+	        DROP_CAP(CAP_DAC_OVERRIDE))
 
 struct warden {
 	const struct settings *settings;
@@ -50,12 +52,12 @@ struct warden {
 	struct adopt adopt;
 	struct zds_client zds;
 	struct watch signals;
-	struct watch first;     /* pidfd of the first process */
+	struct watch first; /* pidfd of the first process */
 	int signal_fd;
 	int first_fd;
-	bool has_mesh;          /* the broker has said once that the mesh state is in */
+	bool has_mesh; /* the broker has said once that the mesh state is in */
 	bool is_draining;
-	int status;             /* exit status */
+	int status; /* exit status */
 };
 
 extern char **environ;
@@ -65,7 +67,9 @@ extern char **environ;
 static void start_dedicated(struct warden *warden)
 {
 	const struct settings *settings = warden->settings;
-	struct workload_info info = {.name = settings->workload_name, .ns = settings->workload_ns, .service_account = settings->workload_service_account};
+	struct workload_info info = {.name = settings->workload_name,
+	        .ns = settings->workload_ns,
+	        .service_account = settings->workload_service_account};
 	int fd = -1;
 	if (pods_find(&warden->pods, DEDICATED_UID))
 		return;
@@ -121,7 +125,8 @@ static void drain(struct warden *warden)
 static void on_signal(struct watch *watch, uint32_t events)
 {
 	struct warden *warden = list_entry(watch, struct warden, signals);
-	for (int number = loop_signal_next(warden->signal_fd, NULL); number > 0; number = loop_signal_next(warden->signal_fd, NULL)) {
+	for (int number = loop_signal_next(warden->signal_fd, NULL); number > 0;
+	        number = loop_signal_next(warden->signal_fd, NULL)) {
 		drain(warden);
 		if (number == SIGINT && !warden->settings->leave_on_term)
 			pods_kill_all(&warden->pods);
@@ -171,7 +176,8 @@ static void on_pod_started(void *ctx, const char *uid, const char *error)
 	loop_stop(&warden->loop);
 }
 
-static const struct pods_events pods_events = {.started = on_pod_started, .changed = on_pods_changed, .all_ended = on_all_ended};
+static const struct pods_events pods_events = {
+        .started = on_pod_started, .changed = on_pods_changed, .all_ended = on_all_ended};
 
 static void on_broker_opened(struct broker_link *link)
 {
@@ -207,11 +213,11 @@ static void on_stop_requested(struct broker_link *link)
 }
 
 static const struct broker_events broker_events = {
-	.opened = on_broker_opened,
-	.lost = on_broker_lost,
-	.writable = on_broker_writable,
-	.mesh_state = on_mesh_state,
-	.stop_requested = on_stop_requested,
+        .opened = on_broker_opened,
+        .lost = on_broker_lost,
+        .writable = on_broker_writable,
+        .mesh_state = on_mesh_state,
+        .stop_requested = on_stop_requested,
 };
 
 static void on_adopted(struct adopt *adopt)
@@ -240,7 +246,8 @@ static int probe_rights(struct err *err)
 	if (fd < 0 || setsockopt(fd, SOL_SOCKET, SO_MARK, &mark, sizeof(mark)) < 0)
 		rc = -errno;
 	fd_close(&fd);
-	return rc < 0 ? err_sys(err, rc, "marking sockets is not permitted (CAP_NET_ADMIN or CAP_NET_RAW)") : 0;
+	return rc < 0 ? err_sys(err, rc, "marking sockets is not permitted (CAP_NET_ADMIN or CAP_NET_RAW)")
+	              : 0;
 }
 
 static int watch_first(struct warden *warden, pid_t first_pid, struct err *err)
@@ -301,8 +308,13 @@ static int prepare(struct warden *warden, pid_t first_pid, struct err *err)
 
 static void wire(struct warden *warden)
 {
-	warden->env = (struct ward_env){.loop = &warden->loop, .log = warden->log, .settings = warden->settings, .run = &warden->run,
-		.scratch = &warden->scratch, .program = warden->program, .silo_env = warden->silo_env};
+	warden->env = (struct ward_env){.loop = &warden->loop,
+	        .log = warden->log,
+	        .settings = warden->settings,
+	        .run = &warden->run,
+	        .scratch = &warden->scratch,
+	        .program = warden->program,
+	        .silo_env = warden->silo_env};
 	broker_link_init(&warden->broker, &warden->env, &broker_events);
 	pods_init(&warden->pods, &warden->env, &warden->broker, &warden->guard, &pods_events, warden);
 	zds_client_init(&warden->zds, &warden->env, &warden->pods, on_zds_changed);
@@ -325,7 +337,8 @@ int warden_run(const struct settings *settings, struct log *log, pid_t first_pid
 		return FIRST_EXIT_AGAIN;
 	warden->settings = settings;
 	warden->log = log;
-	warden->run.fd = warden->run.lock_fd = warden->signal_fd = warden->first_fd = warden->loop.epoll_fd = -1;
+	warden->run.fd = warden->run.lock_fd = warden->signal_fd = warden->first_fd = warden->loop.epoll_fd =
+	        -1;
 	warden->signals = (struct watch){.fd = -1, .ready = on_signal};
 	warden->first = (struct watch){.fd = -1, .ready = on_first_gone};
 	if (prepare(warden, first_pid, &err) < 0) {

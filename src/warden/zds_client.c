@@ -38,7 +38,8 @@ static void drop(struct zds_client *client)
 	client->changed(client);
 }
 
-/* At once after a connection that was of use; otherwise with the growing delay, against an agent that only ever hangs up. */
+/* At once after a connection that was of use; otherwise with the growing delay, against an agent that only
+ * ever hangs up. */
 static void drop_and_redial(struct zds_client *client, const char *why)
 {
 	log_msg(client->env->log, LOG_WARN, TARGET, "connection to the node agent ended: %s", why);
@@ -64,7 +65,8 @@ static void reply(void *ctx, const char *error)
 	size_t len = 0;
 	loop_cancel(client->env->loop, &client->answer);
 	if (error)
-		log_msg(client->env->log, LOG_WARN, TARGET, "refusing a request of the node agent: %s", error);
+		log_msg(client->env->log, LOG_WARN, TARGET, "refusing a request of the node agent: %s",
+		        error);
 	else
 		client->is_productive = true;
 	if (zds_encode_response(error, packet, sizeof(packet), &len) == 0)
@@ -122,7 +124,8 @@ static bool ask_keeper(void *ctx, const char *uid)
 	return keeper->is_kept(keeper->session, uid);
 }
 
-static void reconcile(void *ctx, bool (*is_kept)(const struct zds_session *session, const char *uid), const struct zds_session *session)
+static void reconcile(void *ctx, bool (*is_kept)(const struct zds_session *session, const char *uid),
+        const struct zds_session *session)
 {
 	struct zds_client *client = ctx;
 	struct keeper keeper = {.is_kept = is_kept, .session = session};
@@ -155,18 +158,18 @@ static void disarm_retry(void *ctx)
 }
 
 static const struct zds_ops ops = {
-	.reply = reply,
-	.hang_up = hang_up,
-	.find = find,
-	.start = start,
-	.stop = stop,
-	.forget_pending = forget_pending,
-	.forget_all_pending = forget_all_pending,
-	.reconcile = reconcile,
-	.retry_pending = retry_pending,
-	.pending_cnt = pending_cnt,
-	.arm_retry = arm_retry,
-	.disarm_retry = disarm_retry,
+        .reply = reply,
+        .hang_up = hang_up,
+        .find = find,
+        .start = start,
+        .stop = stop,
+        .forget_pending = forget_pending,
+        .forget_all_pending = forget_all_pending,
+        .reconcile = reconcile,
+        .retry_pending = retry_pending,
+        .pending_cnt = pending_cnt,
+        .arm_retry = arm_retry,
+        .disarm_retry = disarm_retry,
 };
 
 /* What follows from the session's last step: the end of the connection, or whether to read on. */
@@ -178,7 +181,8 @@ static void settle(struct zds_client *client)
 		drop_and_redial(client, "given up by us");
 		return;
 	}
-	(void)loop_mod(client->env->loop, &client->watch, zds_session_is_busy(&client->session) ? 0 : EPOLLIN);
+	(void)loop_mod(
+	        client->env->loop, &client->watch, zds_session_is_busy(&client->session) ? 0 : EPOLLIN);
 	client->changed(client);
 }
 
@@ -212,7 +216,8 @@ static bool take_request(struct zds_client *client)
 
 static void on_socket(struct watch *watch, uint32_t events)
 {
-	/* Requests come one at a time; more than these in a row is an agent that does not wait for answers. */
+	/* Requests come one at a time; more than these in a row is an agent that does not wait for answers.
+	 */
 	enum { REQUESTS_PER_TURN = 8 };
 	struct zds_client *client = list_entry(watch, struct zds_client, watch);
 	if (zds_session_is_busy(&client->session)) {
@@ -250,7 +255,9 @@ static void dial(struct timer *timer, uint64_t now)
 	if (rc < 0) {
 		fd_close(&client->fd);
 		uint64_t delay = backoff_take(&client->backoff);
-		log_msg(client->env->log, LOG_WARN, TARGET, "connecting to the node agent failed, trying again in %" PRIu64 " ms: %s", delay, err.text);
+		log_msg(client->env->log, LOG_WARN, TARGET,
+		        "connecting to the node agent failed, trying again in %" PRIu64 " ms: %s", delay,
+		        err.text);
 		dial_later(client, delay);
 		return;
 	}
@@ -272,10 +279,15 @@ static void on_answer_overdue(struct timer *timer, uint64_t now)
 	drop_and_redial(list_entry(timer, struct zds_client, answer), "a start took too long");
 }
 
-void zds_client_init(struct zds_client *client, const struct ward_env *env, struct pods *pods, void (*changed)(struct zds_client *client))
+void zds_client_init(struct zds_client *client, const struct ward_env *env, struct pods *pods,
+        void (*changed)(struct zds_client *client))
 {
-	*client = (struct zds_client){.env = env, .pods = pods, .changed = changed, .fd = -1, .backoff = BACKOFF_DIAL,
-		.watch = {.fd = -1, .ready = on_socket}};
+	*client = (struct zds_client){.env = env,
+	        .pods = pods,
+	        .changed = changed,
+	        .fd = -1,
+	        .backoff = BACKOFF_DIAL,
+	        .watch = {.fd = -1, .ready = on_socket}};
 	timer_init(&client->dial, dial);
 	timer_init(&client->retry, on_retry);
 	timer_init(&client->answer, on_answer_overdue);
@@ -314,6 +326,7 @@ void zds_client_started(struct zds_client *client, const char *uid, const char *
 
 struct ipc_node_state zds_client_node_state(const struct zds_client *client)
 {
-	return (struct ipc_node_state){.connected = client->session.is_connected, .snapshot = client->session.has_snapshot,
-		.pending_cnt = (uint32_t)pods_failed_cnt(client->pods)};
+	return (struct ipc_node_state){.connected = client->session.is_connected,
+	        .snapshot = client->session.has_snapshot,
+	        .pending_cnt = (uint32_t)pods_failed_cnt(client->pods)};
 }

@@ -19,7 +19,8 @@
 /* Between two tries of all pending pods (reference node-agent.md 1.8). */
 #define ZDS_RETRY_MS 5000
 
-/* A request that is not answered by then ends the connection: an answer after the agent's 5 s would be taken for another's (1.7). */
+/* A request that is not answered by then ends the connection: an answer after the agent's 5 s would be taken
+ * for another's (1.7). */
 #define ZDS_ANSWER_MS 4000
 
 /* The client. Private. */
@@ -28,19 +29,20 @@ struct zds_client {
 	struct pods *pods;
 	void (*changed)(struct zds_client *client); /* the node state may have changed */
 	struct zds_session session;
-	bool is_open;          /* between zds_client_open and zds_client_close */
-	bool is_productive;    /* a request of this connection has been answered with OK */
-	bool must_hang_up;     /* the session wants the connection closed once control is back here */
-	int fd;                /* -1 = not connected */
+	bool is_open;       /* between zds_client_open and zds_client_close */
+	bool is_productive; /* a request of this connection has been answered with OK */
+	bool must_hang_up;  /* the session wants the connection closed once control is back here */
+	int fd;             /* -1 = not connected */
 	struct watch watch;
-	struct timer dial;     /* next attempt */
-	struct timer retry;    /* next try of pending pods */
-	struct timer answer;   /* the request in progress must be answered by then */
+	struct timer dial;   /* next attempt */
+	struct timer retry;  /* next try of pending pods */
+	struct timer answer; /* the request in progress must be answered by then */
 	struct backoff backoff;
 };
 
 /* Prepares a client that does nothing yet. Arguments are borrowed. */
-void zds_client_init(struct zds_client *client, const struct ward_env *env, struct pods *pods, void (*changed)(struct zds_client *client));
+void zds_client_init(struct zds_client *client, const struct ward_env *env, struct pods *pods,
+        void (*changed)(struct zds_client *client));
 
 /* Starts dialling; a second call does nothing. */
 void zds_client_open(struct zds_client *client);

@@ -20,8 +20,8 @@
 
 /* What is known of a uid, seen from an Add with a certain namespace. */
 enum zds_presence {
-	ZDS_ABSENT,   /* unknown, pending, failed, or up in another namespace: must be started */
-	ZDS_RUNNING,  /* up in the very namespace */
+	ZDS_ABSENT,  /* unknown, pending, failed, or up in another namespace: must be started */
+	ZDS_RUNNING, /* up in the very namespace */
 };
 
 struct zds_session;
@@ -46,7 +46,8 @@ struct zds_ops {
 	/* The same for all pods: a new connection starts with none. */
 	void (*forget_all_pending)(void *ctx);
 	/* Ends and forgets every pod for which is_kept says no. */
-	void (*reconcile)(void *ctx, bool (*is_kept)(const struct zds_session *session, const char *uid), const struct zds_session *session);
+	void (*reconcile)(void *ctx, bool (*is_kept)(const struct zds_session *session, const char *uid),
+	        const struct zds_session *session);
 	/* Starts all pending pods again; results by zds_session_started. */
 	void (*retry_pending)(void *ctx);
 	/* Number of pods whose start failed and waits for a retry. */
@@ -80,7 +81,8 @@ void zds_session_connected(struct zds_session *session);
 /* The connection has gone. A start in progress goes on, unanswered. */
 void zds_session_lost(struct zds_session *session);
 
-/* Hands in a request and its descriptor (taken over; -1 = none; zds_recv_request has checked that the two belong together). */
+/* Hands in a request and its descriptor (taken over; -1 = none; zds_recv_request has checked that the two
+ * belong together). */
 void zds_session_request(struct zds_session *session, const struct zds_request *req, int netns_fd);
 
 /* A start asked for by ops->start or ops->retry_pending has ended; error NULL = listeners accept. */

@@ -25,7 +25,8 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t len)
 	struct buf one, two;
 	if (text && log_filter_add(&filter, text, strict, NULL) == 0) {
 		print(&filter, &one);
-		/* A target may be a word that names a level once printed alone; printed ones always carry "=". */
+		/* A target may be a word that names a level once printed alone; printed ones always carry
+		 * "=". */
 		ASSERT(log_filter_add(&again, buf_cstr(&one), false, NULL) == 0);
 		print(&again, &two);
 		ASSERT(strcmp(buf_cstr(&one), buf_cstr(&two)) == 0);

@@ -7,7 +7,8 @@
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t len);
 
-/* Feeds everything in portions of at most step bytes, answers each request with its path, returns what came out. */
+/* Feeds everything in portions of at most step bytes, answers each request with its path, returns what came
+ * out. */
 static struct buf run(const uint8_t *data, size_t len, size_t step)
 {
 	struct chunk_pool pool;
@@ -27,7 +28,8 @@ static struct buf run(const uint8_t *data, size_t len, size_t step)
 			ASSERT(r->body_len <= LIMIT_HTTP_BODY && r->header_cnt <= LIMIT_HTTP_HEADERS);
 			(void)http_query_get(r, "level", value, sizeof(value));
 			if (r->body_len)
-				(void)http_form_get((const char *)r->body, r->body_len, "level", value, sizeof(value));
+				(void)http_form_get(
+				        (const char *)r->body, r->body_len, "level", value, sizeof(value));
 			ASSERT(http_reply_text(&server, 200, NULL, r->path) == 0);
 		}
 		if (at + n == len)
@@ -52,7 +54,8 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t len)
 	struct buf whole = run(data, len, 60000);
 	struct buf cut = run(data, len, 1 + (len ? data[0] % 7 : 0));
 	if (comparable)
-		ASSERT(whole.len == cut.len && (whole.len == 0 || memcmp(whole.data, cut.data, whole.len) == 0));
+		ASSERT(whole.len == cut.len &&
+		        (whole.len == 0 || memcmp(whole.data, cut.data, whole.len) == 0));
 	buf_done(&whole);
 	buf_done(&cut);
 	return 0;

@@ -65,7 +65,8 @@ static void forget_all(void *ctx)
 	((struct agent *)ctx)->pending = 0;
 }
 
-static void reconcile(void *ctx, bool (*is_kept)(const struct zds_session *session, const char *uid), const struct zds_session *session)
+static void reconcile(void *ctx, bool (*is_kept)(const struct zds_session *session, const char *uid),
+        const struct zds_session *session)
 {
 	(void)is_kept(session, "r");
 }
@@ -88,9 +89,18 @@ static void disarm(void *ctx)
 }
 
 static const struct zds_ops ops = {
-	.reply = reply, .hang_up = hang_up, .find = find, .start = start, .stop = with_uid, .forget_pending = with_uid,
-	.forget_all_pending = forget_all, .reconcile = reconcile, .retry_pending = without, .pending_cnt = pending_cnt,
-	.arm_retry = arm, .disarm_retry = disarm,
+        .reply = reply,
+        .hang_up = hang_up,
+        .find = find,
+        .start = start,
+        .stop = with_uid,
+        .forget_pending = with_uid,
+        .forget_all_pending = forget_all,
+        .reconcile = reconcile,
+        .retry_pending = without,
+        .pending_cnt = pending_cnt,
+        .arm_retry = arm,
+        .disarm_retry = disarm,
 };
 
 static void take_packet(struct agent *agent, const uint8_t *bytes, size_t len)
@@ -99,7 +109,8 @@ static void take_packet(struct agent *agent, const uint8_t *bytes, size_t len)
 	struct arena *arena = arena_new(ZDS_ARENA_MAX);
 	if (arena && zds_decode_request(bytes, len, arena, &req, NULL) == 0) {
 		unsigned before = agent->reply_cnt;
-		zds_session_request(&agent->session, &req, req.type == ZDS_ADD ? open("/dev/null", O_RDONLY | O_CLOEXEC) : -1);
+		zds_session_request(&agent->session, &req,
+		        req.type == ZDS_ADD ? open("/dev/null", O_RDONLY | O_CLOEXEC) : -1);
 		ASSERT(agent->reply_cnt - before == (zds_session_is_busy(&agent->session) ? 0 : 1));
 	}
 	arena_unref(arena);
@@ -130,7 +141,8 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 		case STEP_PACKET:
 			at = at + 1 < size ? at + 1 : at;
 			len = len > size - at - 1 ? size - at - 1 : len;
-			if (agent.session.is_connected && !agent.must_close && !zds_session_is_busy(&agent.session))
+			if (agent.session.is_connected && !agent.must_close &&
+			        !zds_session_is_busy(&agent.session))
 				take_packet(&agent, data + at + 1, len);
 			at += len;
 			break;

@@ -16,8 +16,21 @@ static struct ip ip(const char *text)
 static void ip_text(void **state)
 {
 	static const char *const same[] = {
-		"0.0.0.0", "1.2.3.4", "255.255.255.255", "::", "::1", "1::", "fe80::1", "1:2:3:4:5:6:7:8",
-		"2001:db8::1:0:0:1", "1:0:2:0:3:0:4:0", "::ffff:10.0.0.1", "1:2:3:4:5:6:7:0", "0:1:2:3:4:5:6:7", "1:2:3:4:5:6::", "::3:4:5:6:7:8",
+	        "0.0.0.0",
+	        "1.2.3.4",
+	        "255.255.255.255",
+	        "::",
+	        "::1",
+	        "1::",
+	        "fe80::1",
+	        "1:2:3:4:5:6:7:8",
+	        "2001:db8::1:0:0:1",
+	        "1:0:2:0:3:0:4:0",
+	        "::ffff:10.0.0.1",
+	        "1:2:3:4:5:6:7:0",
+	        "0:1:2:3:4:5:6:7",
+	        "1:2:3:4:5:6::",
+	        "::3:4:5:6:7:8",
 	};
 	for (size_t i = 0; i < CNT(same); i++) {
 		struct ip v = ip(same[i]);
@@ -25,8 +38,12 @@ static void ip_text(void **state)
 		assert_string_equal(ip_format(&v, text), same[i]);
 	}
 	static const char *const other[][2] = {
-		{"0:0:0:0:0:0:0:0", "::"}, {"2001:DB8::A", "2001:db8::a"}, {"1:0:0:2:0:0:0:3", "1:0:0:2::3"},
-		{"1:0:0:2:0:0:3:4", "1::2:0:0:3:4"}, {"::102:304", "::102:304"}, {"::1.2.3.4", "::102:304"},
+	        {"0:0:0:0:0:0:0:0", "::"},
+	        {"2001:DB8::A", "2001:db8::a"},
+	        {"1:0:0:2:0:0:0:3", "1:0:0:2::3"},
+	        {"1:0:0:2:0:0:3:4", "1::2:0:0:3:4"},
+	        {"::102:304", "::102:304"},
+	        {"::1.2.3.4", "::102:304"},
 	};
 	for (size_t i = 0; i < CNT(other); i++) {
 		struct ip v = ip(other[i][0]);
@@ -38,9 +55,28 @@ static void ip_text(void **state)
 static void ip_refused(void **state)
 {
 	static const char *const bad[] = {
-		"", "1", "1.2.3", "1.2.3.4.5", "256.1.1.1", "01.2.3.4", "1.2.3.4 ", " 1.2.3.4", "1.2.3.-4", "0x1.2.3.4",
-		":", ":::", "1::2::3", "1:2:3:4:5:6:7", "1:2:3:4:5:6:7:8:9", "12345::", "::g", "fe80::1%eth0", "[::1]", "::1.2.3",
-		"1:2:3:4:5:6:7:1.2.3.4", "11111111111111111111111111111111111111111111111111111",
+	        "",
+	        "1",
+	        "1.2.3",
+	        "1.2.3.4.5",
+	        "256.1.1.1",
+	        "01.2.3.4",
+	        "1.2.3.4 ",
+	        " 1.2.3.4",
+	        "1.2.3.-4",
+	        "0x1.2.3.4",
+	        ":",
+	        ":::",
+	        "1::2::3",
+	        "1:2:3:4:5:6:7",
+	        "1:2:3:4:5:6:7:8:9",
+	        "12345::",
+	        "::g",
+	        "fe80::1%eth0",
+	        "[::1]",
+	        "::1.2.3",
+	        "1:2:3:4:5:6:7:1.2.3.4",
+	        "11111111111111111111111111111111111111111111111111111",
 	};
 	struct ip v = ip_v4(9, 9, 9, 9);
 	for (size_t i = 0; i < CNT(bad); i++)
@@ -72,13 +108,20 @@ static void ip_kinds(void **state)
 		const char *text;
 		bool loopback, unspecified, link_local, multicast;
 	} rows[] = {
-		{"127.0.0.1", true, false, false, false}, {"127.255.255.255", true, false, false, false},
-		{"::1", true, false, false, false}, {"::ffff:127.0.0.1", true, false, false, false},
-		{"128.0.0.1", false, false, false, false}, {"0.0.0.0", false, true, false, false},
-		{"::", false, true, false, false}, {"169.254.1.1", false, false, true, false},
-		{"fe80::1", false, false, true, false}, {"febf::1", false, false, true, false},
-		{"fec0::1", false, false, false, false}, {"224.0.0.1", false, false, false, true},
-		{"ff02::1", false, false, false, true}, {"::2", false, false, false, false},
+	        {"127.0.0.1", true, false, false, false},
+	        {"127.255.255.255", true, false, false, false},
+	        {"::1", true, false, false, false},
+	        {"::ffff:127.0.0.1", true, false, false, false},
+	        {"128.0.0.1", false, false, false, false},
+	        {"0.0.0.0", false, true, false, false},
+	        {"::", false, true, false, false},
+	        {"169.254.1.1", false, false, true, false},
+	        {"fe80::1", false, false, true, false},
+	        {"febf::1", false, false, true, false},
+	        {"fec0::1", false, false, false, false},
+	        {"224.0.0.1", false, false, false, true},
+	        {"ff02::1", false, false, false, true},
+	        {"::2", false, false, false, false},
 	};
 	for (size_t i = 0; i < CNT(rows); i++) {
 		struct ip v = ip(rows[i].text);
@@ -109,8 +152,25 @@ static void addr_text(void **state)
 		assert_string_equal(addr_format(&v, text), good[i]);
 	}
 	static const char *const bad[] = {
-		"", ":", "1.2.3.4", "1.2.3.4:", "1.2.3.4:65536", "1.2.3.4:-1", "1.2.3.4:+1", "1.2.3.4: 1", "::1:80", "[1.2.3.4]:80",
-		"[::1]", "[::1]80", "[::1:80", "::1]:80", "[]:80", "host:80", "1.2.3.4:80:80", "[::1]:80 ", "[::1%lo]:80",
+	        "",
+	        ":",
+	        "1.2.3.4",
+	        "1.2.3.4:",
+	        "1.2.3.4:65536",
+	        "1.2.3.4:-1",
+	        "1.2.3.4:+1",
+	        "1.2.3.4: 1",
+	        "::1:80",
+	        "[1.2.3.4]:80",
+	        "[::1]",
+	        "[::1]80",
+	        "[::1:80",
+	        "::1]:80",
+	        "[]:80",
+	        "host:80",
+	        "1.2.3.4:80:80",
+	        "[::1]:80 ",
+	        "[::1%lo]:80",
 	};
 	struct addr v = {.port = 7};
 	for (size_t i = 0; i < CNT(bad); i++)
@@ -144,7 +204,8 @@ static void addr_sockaddr(void **state)
 	assert_int_equal(addr_to_sockaddr(&v6, &ss), sizeof(struct sockaddr_in6));
 	assert_int_equal(addr_from_sockaddr((struct sockaddr *)&ss, sizeof(struct sockaddr_in6), &back), 0);
 	assert_true(addr_eq(&v6, &back));
-	assert_int_equal(addr_from_sockaddr((struct sockaddr *)&ss, sizeof(struct sockaddr_in6) - 1, &back), -EAFNOSUPPORT);
+	assert_int_equal(addr_from_sockaddr((struct sockaddr *)&ss, sizeof(struct sockaddr_in6) - 1, &back),
+	        -EAFNOSUPPORT);
 	ss.ss_family = AF_UNIX;
 	assert_int_equal(addr_from_sockaddr((struct sockaddr *)&ss, sizeof(ss), &back), -EAFNOSUPPORT);
 	struct addr none = {0};
@@ -155,8 +216,12 @@ static void addr_sockaddr(void **state)
 static void cidr_text(void **state)
 {
 	static const char *const good[][2] = {
-		{"10.0.0.0/8", "10.0.0.0/8"}, {"1.2.3.4/24", "1.2.3.4/24"}, {"1.2.3.4", "1.2.3.4/32"},
-		{"::/0", "::/0"}, {"fd00::1/128", "fd00::1/128"}, {"fd00::1", "fd00::1/128"},
+	        {"10.0.0.0/8", "10.0.0.0/8"},
+	        {"1.2.3.4/24", "1.2.3.4/24"},
+	        {"1.2.3.4", "1.2.3.4/32"},
+	        {"::/0", "::/0"},
+	        {"fd00::1/128", "fd00::1/128"},
+	        {"fd00::1", "fd00::1/128"},
 	};
 	for (size_t i = 0; i < CNT(good); i++) {
 		struct cidr v;
@@ -165,7 +230,8 @@ static void cidr_text(void **state)
 		assert_string_equal(cidr_format(&v, text), good[i][1]);
 		assert_true(cidr_eq(&v, &v));
 	}
-	static const char *const bad[] = {"", "/", "/8", "10.0.0.0/", "10.0.0.0/33", "10.0.0.0/-1", "::/129", "10.0.0/8", "10.0.0.0/8/8", "10.0.0.0/ 8"};
+	static const char *const bad[] = {"", "/", "/8", "10.0.0.0/", "10.0.0.0/33", "10.0.0.0/-1", "::/129",
+	        "10.0.0/8", "10.0.0.0/8/8", "10.0.0.0/ 8"};
 	struct cidr v;
 	for (size_t i = 0; i < CNT(bad); i++)
 		assert_int_equal(cidr_parse(bad[i], strlen(bad[i]), &v), -EINVAL);
@@ -177,11 +243,21 @@ static void cidr_covers(void **state)
 		const char *cidr, *ip;
 		bool in;
 	} rows[] = {
-		{"10.0.0.0/8", "10.255.0.1", true}, {"10.0.0.0/8", "11.0.0.0", false}, {"1.2.3.4/24", "1.2.3.200", true},
-		{"1.2.3.4/32", "1.2.3.4", true}, {"1.2.3.4/32", "1.2.3.5", false}, {"0.0.0.0/0", "9.9.9.9", true},
-		{"0.0.0.0/0", "::1", false}, {"::/0", "9.9.9.9", false}, {"10.0.0.128/25", "10.0.0.127", false},
-		{"10.0.0.128/25", "10.0.0.129", true}, {"10.0.0.0/31", "10.0.0.1", true}, {"10.0.0.0/31", "10.0.0.2", false},
-		{"fd00::/7", "fc00::1", true}, {"fd00::/8", "fc00::1", false}, {"2001:db8::/33", "2001:db8:8000::", false},
+	        {"10.0.0.0/8", "10.255.0.1", true},
+	        {"10.0.0.0/8", "11.0.0.0", false},
+	        {"1.2.3.4/24", "1.2.3.200", true},
+	        {"1.2.3.4/32", "1.2.3.4", true},
+	        {"1.2.3.4/32", "1.2.3.5", false},
+	        {"0.0.0.0/0", "9.9.9.9", true},
+	        {"0.0.0.0/0", "::1", false},
+	        {"::/0", "9.9.9.9", false},
+	        {"10.0.0.128/25", "10.0.0.127", false},
+	        {"10.0.0.128/25", "10.0.0.129", true},
+	        {"10.0.0.0/31", "10.0.0.1", true},
+	        {"10.0.0.0/31", "10.0.0.2", false},
+	        {"fd00::/7", "fc00::1", true},
+	        {"fd00::/8", "fc00::1", false},
+	        {"2001:db8::/33", "2001:db8:8000::", false},
 	};
 	for (size_t i = 0; i < CNT(rows); i++) {
 		struct cidr c;
@@ -197,9 +273,16 @@ static void cidr_covers(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(ip_text), cmocka_unit_test(ip_refused), cmocka_unit_test(ip_from_raw), cmocka_unit_test(ip_kinds),
-		cmocka_unit_test(ip_order), cmocka_unit_test(addr_text), cmocka_unit_test(addr_order), cmocka_unit_test(addr_sockaddr),
-		cmocka_unit_test(cidr_text), cmocka_unit_test(cidr_covers),
+	        cmocka_unit_test(ip_text),
+	        cmocka_unit_test(ip_refused),
+	        cmocka_unit_test(ip_from_raw),
+	        cmocka_unit_test(ip_kinds),
+	        cmocka_unit_test(ip_order),
+	        cmocka_unit_test(addr_text),
+	        cmocka_unit_test(addr_order),
+	        cmocka_unit_test(addr_sockaddr),
+	        cmocka_unit_test(cidr_text),
+	        cmocka_unit_test(cidr_covers),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -88,8 +88,12 @@ static void out_of_memory(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(hands_out), cmocka_unit_test(many_blocks), cmocka_unit_test(keeps_ceiling),
-		cmocka_unit_test(exact_size_has_no_slack), cmocka_unit_test(counts), cmocka_unit_test(out_of_memory),
+	        cmocka_unit_test(hands_out),
+	        cmocka_unit_test(many_blocks),
+	        cmocka_unit_test(keeps_ceiling),
+	        cmocka_unit_test(exact_size_has_no_slack),
+	        cmocka_unit_test(counts),
+	        cmocka_unit_test(out_of_memory),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -77,7 +77,10 @@ static void out_of_memory(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(appends), cmocka_unit_test(keeps_maximum), cmocka_unit_test(reserves), cmocka_unit_test(out_of_memory),
+	        cmocka_unit_test(appends),
+	        cmocka_unit_test(keeps_maximum),
+	        cmocka_unit_test(reserves),
+	        cmocka_unit_test(out_of_memory),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }

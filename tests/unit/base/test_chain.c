@@ -205,7 +205,8 @@ static void pool_gives_back(void **state)
 		chain_append(&ch, c);
 	}
 	chain_clear(&ch);
-	assert_int_equal(chunk_pool_idle(&pool), LIMIT_CHUNK_IDLE_SMALL * CHUNK_SMALL + LIMIT_CHUNK_IDLE_BULK * CHUNK_BULK);
+	assert_int_equal(chunk_pool_idle(&pool),
+	        LIMIT_CHUNK_IDLE_SMALL * CHUNK_SMALL + LIMIT_CHUNK_IDLE_BULK * CHUNK_BULK);
 	chunk_pool_trim(&pool, 5 * CHUNK_SMALL);
 	assert_int_equal(chunk_pool_idle(&pool), 5 * CHUNK_SMALL);
 	chunk_pool_trim(&pool, 0);
@@ -239,9 +240,15 @@ static void out_of_memory(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(writes_and_consumes), cmocka_unit_test(fills_the_tail_first), cmocka_unit_test(headroom),
-		cmocka_unit_test(peeks), cmocka_unit_test(reserves), cmocka_unit_test(splits), cmocka_unit_test(pool_keeps_ceiling),
-		cmocka_unit_test(pool_gives_back), cmocka_unit_test(out_of_memory),
+	        cmocka_unit_test(writes_and_consumes),
+	        cmocka_unit_test(fills_the_tail_first),
+	        cmocka_unit_test(headroom),
+	        cmocka_unit_test(peeks),
+	        cmocka_unit_test(reserves),
+	        cmocka_unit_test(splits),
+	        cmocka_unit_test(pool_keeps_ceiling),
+	        cmocka_unit_test(pool_gives_back),
+	        cmocka_unit_test(out_of_memory),
 	};
 	return cmocka_run_group_tests(tests, fill_pattern, NULL);
 }

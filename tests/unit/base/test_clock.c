@@ -40,6 +40,7 @@ static void agrees_with_gmtime(void **state)
 
 int main(void)
 {
-	const struct CMUnitTest tests[] = {cmocka_unit_test(moves), cmocka_unit_test(prints), cmocka_unit_test(agrees_with_gmtime)};
+	const struct CMUnitTest tests[] = {
+	        cmocka_unit_test(moves), cmocka_unit_test(prints), cmocka_unit_test(agrees_with_gmtime)};
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -16,7 +16,8 @@ static void codes(void **state)
 	assert_string_equal(err_str(5), "unknown error");
 	assert_string_equal(err_str(-1001 - ERR_ROW_CNT), "unknown error");
 	char text[64];
-	assert_string_equal(err_io_text(-ECONNREFUSED, text, sizeof(text)), "Connection refused (os error 111)");
+	assert_string_equal(
+	        err_io_text(-ECONNREFUSED, text, sizeof(text)), "Connection refused (os error 111)");
 	assert_string_equal(err_io_text(ERR_SEND, text, sizeof(text)), "send");
 	assert_string_equal(err_io_text(ERR_SELF_CALL, text, 5), "atte");
 }
@@ -27,9 +28,16 @@ static void flags(void **state)
 		int code;
 		const char *flag;
 	} rows[] = {
-		{0, "-"}, {-EPIPE, "CONNECT"}, {ERR_NOT_ALLOWED, "DENY"}, {ERR_REVOKED, "CERT_REVOKED"}, {ERR_NETWORK_POLICY, "NETWORK_POLICY"},
-		{ERR_IDENTITY, "IDENTITY_ERROR"}, {ERR_TLS_SETUP, "TLS_FAILURE"}, {ERR_H2, "H2_HANDSHAKE_FAILURE"}, {ERR_DRAINED, "-"},
-		{ERR_TLS_HANDSHAKE, "CONNECT"},
+	        {0, "-"},
+	        {-EPIPE, "CONNECT"},
+	        {ERR_NOT_ALLOWED, "DENY"},
+	        {ERR_REVOKED, "CERT_REVOKED"},
+	        {ERR_NETWORK_POLICY, "NETWORK_POLICY"},
+	        {ERR_IDENTITY, "IDENTITY_ERROR"},
+	        {ERR_TLS_SETUP, "TLS_FAILURE"},
+	        {ERR_H2, "H2_HANDSHAKE_FAILURE"},
+	        {ERR_DRAINED, "-"},
+	        {ERR_TLS_HANDSHAKE, "CONNECT"},
 	};
 	for (size_t i = 0; i < CNT(rows); i++)
 		assert_string_equal(response_flag_str(err_flag(rows[i].code)), rows[i].flag);
@@ -53,6 +61,7 @@ static void stories(void **state)
 
 int main(void)
 {
-	const struct CMUnitTest tests[] = {cmocka_unit_test(codes), cmocka_unit_test(flags), cmocka_unit_test(stories)};
+	const struct CMUnitTest tests[] = {
+	        cmocka_unit_test(codes), cmocka_unit_test(flags), cmocka_unit_test(stories)};
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -59,7 +59,10 @@ static void send_many(int fd, int pass_fd, size_t cnt)
 	char control[CMSG_SPACE(16 * sizeof(int))] __attribute__((aligned(8))) = {0};
 	char byte = 'x';
 	struct iovec iov = {.iov_base = &byte, .iov_len = 1};
-	struct msghdr msg = {.msg_iov = &iov, .msg_iovlen = 1, .msg_control = control, .msg_controllen = CMSG_SPACE(cnt * sizeof(int))};
+	struct msghdr msg = {.msg_iov = &iov,
+	        .msg_iovlen = 1,
+	        .msg_control = control,
+	        .msg_controllen = CMSG_SPACE(cnt * sizeof(int))};
 	struct cmsghdr *c = CMSG_FIRSTHDR(&msg);
 	c->cmsg_level = SOL_SOCKET;
 	c->cmsg_type = SCM_RIGHTS;
@@ -188,8 +191,13 @@ static void pidfd(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(passes_one), cmocka_unit_test(refuses_many), cmocka_unit_test(refuses_credentials), cmocka_unit_test(refuses_large),
-		cmocka_unit_test(unix_sockets), cmocka_unit_test(flags), cmocka_unit_test(pidfd),
+	        cmocka_unit_test(passes_one),
+	        cmocka_unit_test(refuses_many),
+	        cmocka_unit_test(refuses_credentials),
+	        cmocka_unit_test(refuses_large),
+	        cmocka_unit_test(unix_sockets),
+	        cmocka_unit_test(flags),
+	        cmocka_unit_test(pidfd),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -10,8 +10,11 @@ static void vectors(void **state)
 		size_t len;
 		uint64_t want;
 	} rows[] = {
-		{0, 0x726fdb47dd0e0e31u}, {1, 0x74f839c593dc67fdu}, {7, 0xab0200f58b01d137u},
-		{8, 0x93f5f5799a932462u}, {15, 0xa129ca6149be45e5u},
+	        {0, 0x726fdb47dd0e0e31u},
+	        {1, 0x74f839c593dc67fdu},
+	        {7, 0xab0200f58b01d137u},
+	        {8, 0x93f5f5799a932462u},
+	        {15, 0xa129ca6149be45e5u},
 	};
 	const struct hash_seed seed = {0x0706050403020100u, 0x0f0e0d0c0b0a0908u};
 	uint8_t message[16];

@@ -36,13 +36,13 @@ static void forms(void **state)
 	json_init(&j, &b, false);
 	write_sample(&j);
 	assert_string_equal(buf_cstr(&b),
-		"{\"a\":\"x\\\"y\",\"b\":[18446744073709551615,-9223372036854775808,5,{},[]],\"c\":0,\"d\":true,\"e\":false,\"f\":null,\"g\":[1]}");
+	        "{\"a\":\"x\\\"y\",\"b\":[18446744073709551615,-9223372036854775808,5,{},[]],\"c\":0,\"d\":true,\"e\":false,\"f\":null,\"g\":[1]}");
 	buf_clear(&b);
 	json_init(&j, &b, true);
 	write_sample(&j);
 	assert_string_equal(buf_cstr(&b),
-		"{\n  \"a\": \"x\\\"y\",\n  \"b\": [\n    18446744073709551615,\n    -9223372036854775808,\n    5,\n    {},\n    []\n  ],\n"
-		"  \"c\": 0,\n  \"d\": true,\n  \"e\": false,\n  \"f\": null,\n  \"g\": [1]\n}");
+	        "{\n  \"a\": \"x\\\"y\",\n  \"b\": [\n    18446744073709551615,\n    -9223372036854775808,\n    5,\n    {},\n    []\n  ],\n"
+	        "  \"c\": 0,\n  \"d\": true,\n  \"e\": false,\n  \"f\": null,\n  \"g\": [1]\n}");
 	buf_done(&b);
 }
 
@@ -55,7 +55,7 @@ static void escapes(void **state)
 	json_init(&j, &b, false);
 	json_strn(&j, in, sizeof(in) - 1);
 	assert_string_equal(buf_cstr(&b),
-		"\"\\b\\t\\n\\f\\r\\\"\\\\\\u0000\\u0001\\u001f\x7f/\xc3\xa4\xe2\x82\xac\xf0\x9f\x98\x80\xef\xbf\xbd\xef\xbf\xbd\"");
+	        "\"\\b\\t\\n\\f\\r\\\"\\\\\\u0000\\u0001\\u001f\x7f/\xc3\xa4\xe2\x82\xac\xf0\x9f\x98\x80\xef\xbf\xbd\xef\xbf\xbd\"");
 	buf_done(&b);
 }
 
@@ -89,7 +89,10 @@ static void deepest(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(forms), cmocka_unit_test(escapes), cmocka_unit_test(sticks_at_the_ceiling), cmocka_unit_test(deepest),
+	        cmocka_unit_test(forms),
+	        cmocka_unit_test(escapes),
+	        cmocka_unit_test(sticks_at_the_ceiling),
+	        cmocka_unit_test(deepest),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }

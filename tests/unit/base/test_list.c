@@ -11,7 +11,8 @@ struct item {
 static void assert_order(struct list *head, const int *want, size_t cnt)
 {
 	size_t i = 0;
-	list_for_each(it, head) {
+	list_for_each(it, head)
+	{
 		assert_true(i < cnt);
 		assert_int_equal(list_entry(it, struct item, node)->n, want[i++]);
 	}
@@ -34,9 +35,7 @@ static void all(void **state)
 			list_add(&head, &items[i].node);
 	}
 	assert_order(&head, (int[]){4, 3, 0, 1, 2}, 5);
-	list_for_each_safe(it, &head)
-		if (list_entry(it, struct item, node)->n % 2)
-			list_del(it);
+	list_for_each_safe(it, &head) if (list_entry(it, struct item, node)->n % 2) list_del(it);
 	assert_order(&head, (int[]){4, 0, 2}, 3);
 	assert_true(list_empty(&items[1].node));
 	list_add_tail(&other, &items[1].node);

@@ -47,8 +47,8 @@ static void text_form(void **state)
 	assert_int_equal(log_init(&log, NULL, false, keep, &s, NULL), 0);
 	access_line(&log);
 	assert_string_equal(s.text + TIME_LEN,
-		"\tinfo\taccess\tconnection complete\tsrc.addr=10.1.1.2:56006 src.workload=\"srv-pod\" bytes_sent=10 transparent=true duration=\"2ms\" "
-		"error=\"connection closed due to policy change\"\n");
+	        "\tinfo\taccess\tconnection complete\tsrc.addr=10.1.1.2:56006 src.workload=\"srv-pod\" bytes_sent=10 transparent=true duration=\"2ms\" "
+	        "error=\"connection closed due to policy change\"\n");
 	assert_int_equal(s.text[TIME_LEN - 1], 'Z');
 	log_msg(&log, LOG_WARN, "ztunnel::xds::client", "lost %d", 3);
 	assert_string_equal(s.text + TIME_LEN, "\twarn\txds::client\tlost 3\t\n");
@@ -75,10 +75,11 @@ static void json_form(void **state)
 	access_line(&log);
 	assert_memory_equal(s.text, "{\"level\":\"info\",\"time\":\"", 24);
 	assert_string_equal(s.text + 24 + TIME_LEN,
-		"\",\"scope\":\"access\",\"message\":\"connection complete\",\"src.addr\":\"10.1.1.2:56006\",\"src.workload\":\"srv-pod\",\"bytes_sent\":10,"
-		"\"transparent\":true,\"duration\":\"2ms\",\"error\":\"connection closed due to policy change\"}\n");
+	        "\",\"scope\":\"access\",\"message\":\"connection complete\",\"src.addr\":\"10.1.1.2:56006\",\"src.workload\":\"srv-pod\",\"bytes_sent\":10,"
+	        "\"transparent\":true,\"duration\":\"2ms\",\"error\":\"connection closed due to policy change\"}\n");
 	log_msg(&log, LOG_WARN, "ztunnel::xds::client", "a\"b\n");
-	assert_string_equal(s.text + 24 + TIME_LEN, "\",\"scope\":\"ztunnel::xds::client\",\"message\":\"a\\\"b\\n\"}\n");
+	assert_string_equal(
+	        s.text + 24 + TIME_LEN, "\",\"scope\":\"ztunnel::xds::client\",\"message\":\"a\\\"b\\n\"}\n");
 	log_done(&log);
 }
 
@@ -101,7 +102,8 @@ static void spans(void **state)
 	log_begin_in(&line, &log, LOG_INFO, "ztunnel::xds", &span, "hello");
 	log_u64(&line, "n", 2);
 	log_end(&line);
-	assert_string_equal(s.text + 24 + TIME_LEN, "\",\"scope\":\"ztunnel::xds\",\"message\":\"hello\",\"n\":2,\"xds\":{\"id\":1,\"peer\":\"a\\\"b\"}}\n");
+	assert_string_equal(s.text + 24 + TIME_LEN,
+	        "\",\"scope\":\"ztunnel::xds\",\"message\":\"hello\",\"n\":2,\"xds\":{\"id\":1,\"peer\":\"a\\\"b\"}}\n");
 	log_done(&log);
 }
 
@@ -116,7 +118,7 @@ static void hostile_values(void **state)
 	log_bare(&line, "b", "1.2.3.4\n2026 fake line");
 	log_end(&line);
 	assert_string_equal(s.text + TIME_LEN,
-		"\tinfo\taccess\tm\\nn\\tk\ta=\"x\\n\\\"\\\\\\t\\r\\0\\u{1b}\xef\xbf\xbd\xc3\xa4\" b=1.2.3.4\\n2026 fake line\n");
+	        "\tinfo\taccess\tm\\nn\\tk\ta=\"x\\n\\\"\\\\\\t\\r\\0\\u{1b}\xef\xbf\xbd\xc3\xa4\" b=1.2.3.4\\n2026 fake line\n");
 	log_done(&log);
 }
 
@@ -142,7 +144,8 @@ static void cuts(void **state)
 			log_str(&line, "last", "end");
 			log_end(&line);
 			bool cut = strstr(s.text, json ? "\"truncated\":true" : " truncated=true") != NULL;
-			bool whole = strstr(s.text, json ? "\"last\":\"end\",\"xds\":{\"id\":1}" : "last=\"end\"") != NULL;
+			bool whole = strstr(s.text, json ? "\"last\":\"end\",\"xds\":{\"id\":1}"
+			                                 : "last=\"end\"") != NULL;
 			assert_int_equal(cut, !whole);
 			assert_int_equal(s.text[s.len - 1], '\n');
 			if (json)
@@ -174,8 +177,12 @@ static void to_descriptor(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(text_form), cmocka_unit_test(json_form), cmocka_unit_test(spans), cmocka_unit_test(hostile_values),
-		cmocka_unit_test(cuts), cmocka_unit_test(to_descriptor),
+	        cmocka_unit_test(text_form),
+	        cmocka_unit_test(json_form),
+	        cmocka_unit_test(spans),
+	        cmocka_unit_test(hostile_values),
+	        cmocka_unit_test(cuts),
+	        cmocka_unit_test(to_descriptor),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -22,17 +22,17 @@ static void assert_text(const struct log *log, const char *want)
 static void start_filters(void **state)
 {
 	static const char *const rows[][2] = {
-		{NULL, "hickory_server::server=off,info"},
-		{"debug", "hickory_server::server=off,debug"},
-		{"", "hickory_server::server=off,error"},
-		{"INFO,", "hickory_server::server=off,error"},
-		{"access=debug,info", "hickory_server::server=off,access=debug,info"},
-		{"info,access=off,dns=3", "hickory_server::server=off,access=off,dns=info,info"},
-		{"aa=warn,bb=warn,ccc", "hickory_server::server=off,ccc=trace,bb=warn,aa=warn"},
-		{"x[{f}]=debug,y=", "hickory_server::server=off,y=error,x=debug"},
-		{"a=info,a=trace,0", "hickory_server::server=off,a=trace,off"},
-		{"hickory_server::server=debug", "hickory_server::server=debug"},
-		{"DeBuG,x=WARN", "hickory_server::server=off,x=warn,debug"},
+	        {NULL, "hickory_server::server=off,info"},
+	        {"debug", "hickory_server::server=off,debug"},
+	        {"", "hickory_server::server=off,error"},
+	        {"INFO,", "hickory_server::server=off,error"},
+	        {"access=debug,info", "hickory_server::server=off,access=debug,info"},
+	        {"info,access=off,dns=3", "hickory_server::server=off,access=off,dns=info,info"},
+	        {"aa=warn,bb=warn,ccc", "hickory_server::server=off,ccc=trace,bb=warn,aa=warn"},
+	        {"x[{f}]=debug,y=", "hickory_server::server=off,y=error,x=debug"},
+	        {"a=info,a=trace,0", "hickory_server::server=off,a=trace,off"},
+	        {"hickory_server::server=debug", "hickory_server::server=debug"},
+	        {"DeBuG,x=WARN", "hickory_server::server=off,x=warn,debug"},
 	};
 	for (size_t i = 0; i < CNT(rows); i++) {
 		struct log log;
@@ -42,7 +42,8 @@ static void start_filters(void **state)
 		assert_text(&log, rows[i][1]);
 		log_done(&log);
 	}
-	static const char *const bad[] = {"a=b=c", "x=loud", "9", "x=6", "x[{f=info", "x[{a}][{b}]=info", "x[{=info", "info,x=?", "x[{a}]", "x[{a"};
+	static const char *const bad[] = {"a=b=c", "x=loud", "9", "x=6", "x[{f=info", "x[{a}][{b}]=info",
+	        "x[{=info", "info,x=?", "x[{a}]", "x[{a"};
 	for (size_t i = 0; i < CNT(bad); i++) {
 		struct log log;
 		struct err e = {0};
@@ -55,7 +56,9 @@ static void start_filters(void **state)
 static void longest_prefix_wins(void **state)
 {
 	struct log log;
-	assert_int_equal(log_init(&log, "warn,ztunnel::xds=debug,ztunnel::xds::client=error,access=off", false, nowhere, NULL, NULL), 0);
+	assert_int_equal(log_init(&log, "warn,ztunnel::xds=debug,ztunnel::xds::client=error,access=off",
+	                         false, nowhere, NULL, NULL),
+	        0);
 	assert_true(log_enabled(&log, LOG_DEBUG, "ztunnel::xds"));
 	assert_true(log_enabled(&log, LOG_DEBUG, "ztunnel::xdsother"));
 	assert_false(log_enabled(&log, LOG_TRACE, "ztunnel::xds"));
@@ -84,7 +87,8 @@ static void changes(void **state)
 	assert_text(&log, "hickory_server::server=off,access=debug,debug");
 	assert_int_equal(log_change(&log, false, "access:warn,ztunnel::xds:off", &e), 0);
 	assert_text(&log, "hickory_server::server=off,ztunnel::xds=off,access=warn,debug");
-	static const char *const bad[] = {"info,", ",", "DEBUG", "access", "access=", "5", "a:b", "x=loud", "warn,x", "ztunnel::xds"};
+	static const char *const bad[] = {
+	        "info,", ",", "DEBUG", "access", "access=", "5", "a:b", "x=loud", "warn,x", "ztunnel::xds"};
 	for (size_t i = 0; i < CNT(bad); i++) {
 		if (log_change(&log, true, bad[i], &e) != -EINVAL)
 			fail_msg("%s", bad[i]);
@@ -144,8 +148,11 @@ static void out_of_memory(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(start_filters), cmocka_unit_test(longest_prefix_wins), cmocka_unit_test(changes),
-		cmocka_unit_test(keeps_ceiling), cmocka_unit_test(out_of_memory),
+	        cmocka_unit_test(start_filters),
+	        cmocka_unit_test(longest_prefix_wins),
+	        cmocka_unit_test(changes),
+	        cmocka_unit_test(keeps_ceiling),
+	        cmocka_unit_test(out_of_memory),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -35,7 +35,8 @@ static void dispatches(void **state)
 	assert_int_equal(loop_init(&loop), 0);
 	assert_int_equal(fd_pair(a), 0);
 	assert_int_equal(fd_pair(b), 0);
-	struct peer one = {.watch.ready = on_ready, .loop = &loop}, two = {.watch.ready = on_ready, .loop = &loop};
+	struct peer one = {.watch.ready = on_ready, .loop = &loop},
+	            two = {.watch.ready = on_ready, .loop = &loop};
 	assert_int_equal(loop_add(&loop, &one.watch, a[0], EPOLLIN), 0);
 	assert_int_equal(loop_add(&loop, &two.watch, b[0], EPOLLIN), 0);
 	assert_int_equal(loop_step(&loop, 0), 0);
@@ -119,6 +120,7 @@ static void signals(void **state)
 
 int main(void)
 {
-	const struct CMUnitTest tests[] = {cmocka_unit_test(dispatches), cmocka_unit_test(timers), cmocka_unit_test(signals)};
+	const struct CMUnitTest tests[] = {
+	        cmocka_unit_test(dispatches), cmocka_unit_test(timers), cmocka_unit_test(signals)};
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }

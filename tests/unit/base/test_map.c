@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* The hash map against a plain array under random work; ceilings, sweeping, shrinking, failing allocations. */
+/* The hash map against a plain array under random work; ceilings, sweeping, shrinking, failing allocations.
+ */
 #include <errno.h>
 #include <stdlib.h>
 
@@ -144,7 +145,10 @@ static void out_of_memory(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(random_work), cmocka_unit_test(sweeps), cmocka_unit_test(replaces_and_keeps_ceiling), cmocka_unit_test(out_of_memory),
+	        cmocka_unit_test(random_work),
+	        cmocka_unit_test(sweeps),
+	        cmocka_unit_test(replaces_and_keeps_ceiling),
+	        cmocka_unit_test(out_of_memory),
 	};
 	return cmocka_run_group_tests(tests, name_items, NULL);
 }

@@ -20,7 +20,8 @@ static void defaults(void **state)
 	struct err e;
 	assert_int_equal(LOAD(&s, PARAM_ALL, &e, "PATH=/bin"), 0);
 	assert_false(s.dedicated);
-	assert_true(s.enable_proxy && s.dns_enabled && s.dns_localhost && s.ipv6_enabled && s.inpod_port_reuse && s.keepalive_enabled);
+	assert_true(s.enable_proxy && s.dns_enabled && s.dns_localhost && s.ipv6_enabled &&
+	            s.inpod_port_reuse && s.keepalive_enabled);
 	assert_false(s.enable_orig_src_set);
 	assert_int_equal(s.dns_addr.port, 15053);
 	assert_int_equal(s.packet_mark, 1337);
@@ -42,7 +43,8 @@ static void defaults(void **state)
 	assert_int_equal(s.drain_ms, 5000);
 	assert_int_equal(s.io_baseline, 0);
 	assert_true(s.response_baggage && s.localhost_app_tunnel);
-	assert_false(s.log_json || s.tls12_enabled || s.pqc_only || s.authz_info_logging || s.socks5 || s.fake_ca || s.leave_on_term);
+	assert_false(s.log_json || s.tls12_enabled || s.pqc_only || s.authz_info_logging || s.socks5 ||
+	             s.fake_ca || s.leave_on_term);
 	assert_null(s.crl_path);
 	assert_string_equal(s.workload_name, "");
 	assert_true(s.worker_cnt >= 2);
@@ -53,11 +55,15 @@ static void values(void **state)
 {
 	struct settings s;
 	struct err e;
-	assert_int_equal(LOAD(&s, PARAM_ALL, &e, "ENABLE_PROXY=true", "IPV6_ENABLED=false", "ENABLE_ORIG_SRC=true", "PACKET_MARK=0",
-				 "POOL_MAX_STREAMS_PER_CONNECTION=65535", "KEEPALIVE_TIME=1m", "LOG_FORMAT=json", "TLS12_ENABLED=TRUE",
-				 "COMPLIANCE_POLICY=pqc", "CRL_PATH=", "ISTIO_META_CLUSTER_ID=c2", "CLUSTER_ID=c1", "KUBERNETES_SERVICE_HOST=",
-				 "CA_ADDRESS=istiod.x.svc:15012", "XDS_ADDRESS=", "NODE_NAME=n=1", "CULVERT_IO_BASELINE=6.1", "CULVERT_ON_TERM=leave",
-				 "ISTIO_META_DNS_CAPTURE=False", "ISTIO_META_DNS_PROXY_ADDR=[::1]:53", "ZTUNNEL_WORKER_THREADS=3"), 0);
+	assert_int_equal(
+	        LOAD(&s, PARAM_ALL, &e, "ENABLE_PROXY=true", "IPV6_ENABLED=false", "ENABLE_ORIG_SRC=true",
+	                "PACKET_MARK=0", "POOL_MAX_STREAMS_PER_CONNECTION=65535", "KEEPALIVE_TIME=1m",
+	                "LOG_FORMAT=json", "TLS12_ENABLED=TRUE", "COMPLIANCE_POLICY=pqc",
+	                "CRL_PATH=", "ISTIO_META_CLUSTER_ID=c2", "CLUSTER_ID=c1", "KUBERNETES_SERVICE_HOST=",
+	                "CA_ADDRESS=istiod.x.svc:15012", "XDS_ADDRESS=", "NODE_NAME=n=1",
+	                "CULVERT_IO_BASELINE=6.1", "CULVERT_ON_TERM=leave", "ISTIO_META_DNS_CAPTURE=False",
+	                "ISTIO_META_DNS_PROXY_ADDR=[::1]:53", "ZTUNNEL_WORKER_THREADS=3"),
+	        0);
 	assert_false(s.ipv6_enabled);
 	assert_true(s.ipv6_enabled_set && s.enable_orig_src && s.enable_orig_src_set);
 	assert_int_equal(s.packet_mark, 0);
@@ -86,41 +92,48 @@ static void bad_values(void **state)
 		const char *env;
 		const char *text;
 	} rows[] = {
-		{"ENABLE_PROXY=yes", "invalid env var ENABLE_PROXY=yes (provided string was not `true` or `false`)"},
-		{"ENABLE_PROXY=", "invalid env var ENABLE_PROXY= (provided string was not `true` or `false`)"},
-		{"IPV6_ENABLED=1", "invalid env var IPV6_ENABLED=1 (provided string was not `true` or `false`)"},
-		{"IPV6_ENABLED=True", "invalid env var IPV6_ENABLED=True (provided string was not `true` or `false`)"},
-		{"PACKET_MARK=0x539", "invalid env var PACKET_MARK=0x539 (invalid digit found in string)"},
-		{"PACKET_MARK=4294967296", "invalid env var PACKET_MARK=4294967296 (number too large to fit in target type)"},
-		{"PACKET_MARK=", "invalid env var PACKET_MARK= (cannot parse integer from empty string)"},
-		{"POOL_MAX_STREAMS_PER_CONNECTION=0", "invalid env var POOL_MAX_STREAMS_PER_CONNECTION=0 (number too small)"},
-		{"HTTP2_FRAME_SIZE=100", "invalid env var HTTP2_FRAME_SIZE=100 (number too small)"},
-		{"KEEPALIVE_TIME=", "invalid env var KEEPALIVE_TIME= (Empty input)"},
-		{"KEEPALIVE_TIME=1.5s", NULL},
-		{"SECRET_TTL=99999999999999999999999", NULL},
-		{"PROXY_MODE=both", "invalid env var PROXY_MODE=both (must be shared or dedicated)"},
-		{"CULVERT_ON_TERM=die", NULL},
-		{"CULVERT_IO_BASELINE=6", NULL},
-		{"ISTIO_META_DNS_PROXY_ADDR=somewhere:53", NULL},
-		{"ISTIO_META_DNS_PROXY_ADDR=localhost:65536", NULL},
-		{"CLUSTER_DOMAIN=", NULL},
-		{"CLUSTER_DOMAIN=a..b", NULL},
-		{"CLUSTER_DOMAIN=a b", NULL},
-		{"CA_ADDRESS=", "invalid configuration: ca_address must be set"},
-		{"CA_ADDRESS=ftp://x", "invalid uri: CA_ADDRESS=ftp://x"},
-		{"CA_ADDRESS=https://", NULL},
-		{"CA_ADDRESS=a b", NULL},
-		{"XDS_ADDRESS=host:99999", NULL},
-		{"XDS_ADDRESS=[::1:80", NULL},
-		{"ALT_CA_HOSTNAME=a b", NULL},
-		{"XDS_ON_DEMAND=true", "error parsing proxy config: DNS proxy does not currently support on-demand mode"},
-		{"XDS_HEADER_a-bin=x", "failed to parse header key: XDS_HEADER_a-bin"},
-		{"XDS_HEADER_a b=x", "failed to parse header key: XDS_HEADER_a b"},
-		{"CA_HEADER_=x", "failed to parse header key: CA_HEADER_"},
-		{"CA_HEADER_a=x\ny", "failed to parse header value: CA_HEADER_a"},
-		{"SOMETHING=\xff", "environment variable SOMETHING is not valid UTF-8"},
-		{"ZTUNNEL_RESOURCE_CPU_LIMIT=-1", NULL},
-		{"ZTUNNEL_CPU_LIMIT=x", NULL},
+	        {"ENABLE_PROXY=yes",
+	                "invalid env var ENABLE_PROXY=yes (provided string was not `true` or `false`)"},
+	        {"ENABLE_PROXY=",
+	                "invalid env var ENABLE_PROXY= (provided string was not `true` or `false`)"},
+	        {"IPV6_ENABLED=1",
+	                "invalid env var IPV6_ENABLED=1 (provided string was not `true` or `false`)"},
+	        {"IPV6_ENABLED=True",
+	                "invalid env var IPV6_ENABLED=True (provided string was not `true` or `false`)"},
+	        {"PACKET_MARK=0x539", "invalid env var PACKET_MARK=0x539 (invalid digit found in string)"},
+	        {"PACKET_MARK=4294967296",
+	                "invalid env var PACKET_MARK=4294967296 (number too large to fit in target type)"},
+	        {"PACKET_MARK=", "invalid env var PACKET_MARK= (cannot parse integer from empty string)"},
+	        {"POOL_MAX_STREAMS_PER_CONNECTION=0",
+	                "invalid env var POOL_MAX_STREAMS_PER_CONNECTION=0 (number too small)"},
+	        {"HTTP2_FRAME_SIZE=100", "invalid env var HTTP2_FRAME_SIZE=100 (number too small)"},
+	        {"KEEPALIVE_TIME=", "invalid env var KEEPALIVE_TIME= (Empty input)"},
+	        {"KEEPALIVE_TIME=1.5s", NULL},
+	        {"SECRET_TTL=99999999999999999999999", NULL},
+	        {"PROXY_MODE=both", "invalid env var PROXY_MODE=both (must be shared or dedicated)"},
+	        {"CULVERT_ON_TERM=die", NULL},
+	        {"CULVERT_IO_BASELINE=6", NULL},
+	        {"ISTIO_META_DNS_PROXY_ADDR=somewhere:53", NULL},
+	        {"ISTIO_META_DNS_PROXY_ADDR=localhost:65536", NULL},
+	        {"CLUSTER_DOMAIN=", NULL},
+	        {"CLUSTER_DOMAIN=a..b", NULL},
+	        {"CLUSTER_DOMAIN=a b", NULL},
+	        {"CA_ADDRESS=", "invalid configuration: ca_address must be set"},
+	        {"CA_ADDRESS=ftp://x", "invalid uri: CA_ADDRESS=ftp://x"},
+	        {"CA_ADDRESS=https://", NULL},
+	        {"CA_ADDRESS=a b", NULL},
+	        {"XDS_ADDRESS=host:99999", NULL},
+	        {"XDS_ADDRESS=[::1:80", NULL},
+	        {"ALT_CA_HOSTNAME=a b", NULL},
+	        {"XDS_ON_DEMAND=true",
+	                "error parsing proxy config: DNS proxy does not currently support on-demand mode"},
+	        {"XDS_HEADER_a-bin=x", "failed to parse header key: XDS_HEADER_a-bin"},
+	        {"XDS_HEADER_a b=x", "failed to parse header key: XDS_HEADER_a b"},
+	        {"CA_HEADER_=x", "failed to parse header key: CA_HEADER_"},
+	        {"CA_HEADER_a=x\ny", "failed to parse header value: CA_HEADER_a"},
+	        {"SOMETHING=\xff", "environment variable SOMETHING is not valid UTF-8"},
+	        {"ZTUNNEL_RESOURCE_CPU_LIMIT=-1", NULL},
+	        {"ZTUNNEL_CPU_LIMIT=x", NULL},
 	};
 	for (size_t i = 0; i < CNT(rows); i++) {
 		struct settings s;
@@ -138,14 +151,16 @@ static void across_variables(void **state)
 {
 	struct settings s;
 	struct err e;
-	assert_int_equal(LOAD(&s, PARAM_ALL, &e, "ENABLE_PROXY=false", "ISTIO_META_DNS_CAPTURE=off"), -EINVAL);
+	assert_int_equal(
+	        LOAD(&s, PARAM_ALL, &e, "ENABLE_PROXY=false", "ISTIO_META_DNS_CAPTURE=off"), -EINVAL);
 	assert_string_equal(e.text, "error parsing proxy config: ztunnel run without any servers enabled");
 	assert_int_equal(LOAD(&s, PARAM_ALL, &e, "LOCAL_XDS=", "LOCAL_XDS_PATH=/x"), -EINVAL);
 	assert_int_equal(LOAD(&s, PARAM_ALL, &e, "CA_ADDRESS=", "FAKE_CA=true"), 0);
 	settings_done(&s);
 	assert_int_equal(LOAD(&s, PARAM_ALL, &e, "XDS_ON_DEMAND=true", "ISTIO_META_DNS_CAPTURE=no"), 0);
 	settings_done(&s);
-	assert_int_equal(LOAD(&s, PARAM_ALL, &e, "PROXY_MODE=dedicated", "PROXY_WORKLOAD_INFO=ns/name/sa/x"), 0);
+	assert_int_equal(
+	        LOAD(&s, PARAM_ALL, &e, "PROXY_MODE=dedicated", "PROXY_WORKLOAD_INFO=ns/name/sa/x"), 0);
 	assert_true(s.dedicated && s.has_workload_info);
 	assert_string_equal(s.workload_ns, "ns");
 	assert_string_equal(s.workload_name, "name");
@@ -156,7 +171,8 @@ static void across_variables(void **state)
 	assert_false(s.has_workload_info);
 	assert_int_equal(s.packet_mark, 7);
 	settings_done(&s);
-	assert_int_equal(LOAD(&s, PARAM_ALL, &e, "PROXY_MODE=dedicated", "PROXY_WORKLOAD_INFO=ns/name"), -EINVAL);
+	assert_int_equal(
+	        LOAD(&s, PARAM_ALL, &e, "PROXY_MODE=dedicated", "PROXY_WORKLOAD_INFO=ns/name"), -EINVAL);
 	assert_int_equal(LOAD(&s, PARAM_ALL, &e, "PROXY_MODE=shared", "PROXY_WORKLOAD_INFO=ns/name"), 0);
 	assert_false(s.has_workload_info);
 	settings_done(&s);
@@ -177,7 +193,9 @@ static void drain_times(void **state)
 		assert_int_equal(s.drain_ms, rows[i].seconds * 1000);
 		settings_done(&s);
 	}
-	assert_int_equal(LOAD(&s, PARAM_S, &e, "TERMINATION_GRACE_PERIOD_SECONDS=30", "CONNECTION_TERMINATION_DEADLINE=2s"), 0);
+	assert_int_equal(LOAD(&s, PARAM_S, &e, "TERMINATION_GRACE_PERIOD_SECONDS=30",
+	                         "CONNECTION_TERMINATION_DEADLINE=2s"),
+	        0);
 	assert_int_equal(s.drain_ms, 2000);
 	settings_done(&s);
 	assert_int_equal(LOAD(&s, PARAM_S, &e, "TERMINATION_GRACE_PERIOD_SECONDS=18446744073709551615"), 0);
@@ -189,8 +207,10 @@ static void pairs(void **state)
 {
 	struct settings s;
 	struct err e;
-	assert_int_equal(LOAD(&s, PARAM_B, &e, "XDS_HEADER_Foo_Bar=x y", "XDS_HEADER_b=", "CA_HEADER_Q=1=2", "ISTIO_META_A=1",
-				 "ISTIO_META_ISTIO_META_B=2", "ISTIO_METAJSON_C={}", "XDS_HEADER_"), 0);
+	assert_int_equal(
+	        LOAD(&s, PARAM_B, &e, "XDS_HEADER_Foo_Bar=x y", "XDS_HEADER_b=", "CA_HEADER_Q=1=2",
+	                "ISTIO_META_A=1", "ISTIO_META_ISTIO_META_B=2", "ISTIO_METAJSON_C={}", "XDS_HEADER_"),
+	        0);
 	assert_int_equal(s.xds_headers.cnt, 2);
 	assert_string_equal(s.xds_headers.pairs[0].key, "foo_bar");
 	assert_string_equal(s.xds_headers.pairs[0].value, "x y");
@@ -208,8 +228,9 @@ static void pairs(void **state)
 
 static void silo_sees_only_its_own(void **state)
 {
-	static const char *const list[] = {"AUTH_TOKEN=secret", "PACKET_MARK=7", "CA_HEADER_X=secret", "LOCAL_XDS=secret", "PATH=/bin", "RUST_LOG=debug",
-		       "ISTIO_META_SECRET=x", "ISTIO_META_DNS_CAPTURE=true", "NODE_NAMES=x", "odd", "=x", "PROXY_CONFIG=secret", NULL};
+	static const char *const list[] = {"AUTH_TOKEN=secret", "PACKET_MARK=7", "CA_HEADER_X=secret",
+	        "LOCAL_XDS=secret", "PATH=/bin", "RUST_LOG=debug", "ISTIO_META_SECRET=x",
+	        "ISTIO_META_DNS_CAPTURE=true", "NODE_NAMES=x", "odd", "=x", "PROXY_CONFIG=secret", NULL};
 	char *const *env = (char *const *)(uintptr_t)list;
 	char **out;
 	assert_int_equal(settings_silo_env(env, &out), 0);
@@ -263,9 +284,15 @@ static void out_of_memory(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(defaults), cmocka_unit_test(values), cmocka_unit_test(bad_values), cmocka_unit_test(across_variables),
-		cmocka_unit_test(drain_times), cmocka_unit_test(pairs), cmocka_unit_test(silo_sees_only_its_own), cmocka_unit_test(table),
-		cmocka_unit_test(out_of_memory),
+	        cmocka_unit_test(defaults),
+	        cmocka_unit_test(values),
+	        cmocka_unit_test(bad_values),
+	        cmocka_unit_test(across_variables),
+	        cmocka_unit_test(drain_times),
+	        cmocka_unit_test(pairs),
+	        cmocka_unit_test(silo_sees_only_its_own),
+	        cmocka_unit_test(table),
+	        cmocka_unit_test(out_of_memory),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -46,7 +46,8 @@ static void idle_needs_no_tick(void **state)
 static void random_work(void **state)
 {
 	static struct probe probes[TIMERS];
-	static const uint64_t spans[] = {1, 2, 63, 64, 65, 4095, 4096, 100000, 16777216, 1ull << 31, 1ull << 40};
+	static const uint64_t spans[] = {
+	        1, 2, 63, 64, 65, 4095, 4096, 100000, 16777216, 1ull << 31, 1ull << 40};
 	srand(3);
 	for (int round = 0; round < 40; round++) {
 		struct wheel w;
@@ -59,10 +60,13 @@ static void random_work(void **state)
 			probes[i].wheel = &w;
 			probes[i].fired_at = probes[i].again = 0;
 			probes[i].kill = NULL;
-			uint64_t due = now + 1 + ((uint64_t)rand() << 20 | (uint64_t)rand()) % spans[(size_t)rand() % CNT(spans)];
+			uint64_t due = now + 1 +
+			               ((uint64_t)rand() << 20 | (uint64_t)rand()) %
+			                       spans[(size_t)rand() % CNT(spans)];
 			wheel_add(&w, &probes[i].timer, due);
 			if (rand() % 4 == 0)
-				wheel_add(&w, &probes[i].timer, due = now + 1 + (uint64_t)rand() % 5000); /* moved */
+				wheel_add(&w, &probes[i].timer,
+				        due = now + 1 + (uint64_t)rand() % 5000); /* moved */
 			if (rand() % 5 == 0)
 				wheel_del(&w, &probes[i].timer);
 			else
@@ -156,8 +160,11 @@ static void past_fires_at_the_next_run(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(idle_needs_no_tick), cmocka_unit_test(random_work), cmocka_unit_test(late_run_keeps_order),
-		cmocka_unit_test(callbacks_may_change_it), cmocka_unit_test(past_fires_at_the_next_run),
+	        cmocka_unit_test(idle_needs_no_tick),
+	        cmocka_unit_test(random_work),
+	        cmocka_unit_test(late_run_keeps_order),
+	        cmocka_unit_test(callbacks_may_change_it),
+	        cmocka_unit_test(past_fires_at_the_next_run),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }

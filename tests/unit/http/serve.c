@@ -18,7 +18,8 @@ static void answer(struct http_server *s, const struct http_request *r)
 {
 	char value[256];
 	if (strcmp(r->path, "/ready") == 0) {
-		http_reply_text(s, r->method == HTTP_GET || r->method == HTTP_HEAD ? 200 : 405, "text/plain", "ready\n");
+		http_reply_text(s, r->method == HTTP_GET || r->method == HTTP_HEAD ? 200 : 405, "text/plain",
+		        "ready\n");
 	} else if (strcmp(r->path, "/stream") == 0) {
 		http_reply_begin(s, 200, NULL, 0);
 		for (int i = 0; i < 1000; i++)

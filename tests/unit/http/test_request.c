@@ -17,7 +17,9 @@ static int parse(const char *text)
 
 static void takes_apart(void **state)
 {
-	assert_int_equal(parse("GET /config_dump?a=1&b HTTP/1.1\r\nHost: x\r\nAccept:  text/plain \t\r\nX-Empty:\r\nACCEPT: b\r\n\r\n"), 0);
+	assert_int_equal(
+	        parse("GET /config_dump?a=1&b HTTP/1.1\r\nHost: x\r\nAccept:  text/plain \t\r\nX-Empty:\r\nACCEPT: b\r\n\r\n"),
+	        0);
 	assert_int_equal(request.method, HTTP_GET);
 	assert_string_equal(request.method_text, "GET");
 	assert_string_equal(request.path, "/config_dump");
@@ -41,9 +43,16 @@ static void targets(void **state)
 	static const struct {
 		const char *line, *path, *query;
 	} rows[] = {
-		{"GET / HTTP/1.1", "/", ""}, {"GET /? HTTP/1.1", "/", ""}, {"GET /a?b?c HTTP/1.1", "/a", "b?c"},
-		{"GET http://h:1/a?b HTTP/1.1", "/a", "b"}, {"GET HTTP://h HTTP/1.1", "/", ""}, {"GET http://h?q HTTP/1.1", "/", "q"},
-		{"OPTIONS * HTTP/1.1", "*", ""}, {"CONNECT h:1 HTTP/1.1", "h:1", ""}, {"GET //x HTTP/1.1", "//x", ""}, {"GET /%41 HTTP/1.1", "/%41", ""},
+	        {"GET / HTTP/1.1", "/", ""},
+	        {"GET /? HTTP/1.1", "/", ""},
+	        {"GET /a?b?c HTTP/1.1", "/a", "b?c"},
+	        {"GET http://h:1/a?b HTTP/1.1", "/a", "b"},
+	        {"GET HTTP://h HTTP/1.1", "/", ""},
+	        {"GET http://h?q HTTP/1.1", "/", "q"},
+	        {"OPTIONS * HTTP/1.1", "*", ""},
+	        {"CONNECT h:1 HTTP/1.1", "h:1", ""},
+	        {"GET //x HTTP/1.1", "//x", ""},
+	        {"GET /%41 HTTP/1.1", "/%41", ""},
 	};
 	for (size_t i = 0; i < CNT(rows); i++) {
 		char text[128];
@@ -59,8 +68,9 @@ static void methods(void **state)
 	static const struct {
 		const char *text;
 		enum http_method method;
-	} rows[] = {{"GET", HTTP_GET}, {"HEAD", HTTP_HEAD}, {"POST", HTTP_POST}, {"PUT", HTTP_PUT}, {"DELETE", HTTP_DELETE},
-		    {"OPTIONS", HTTP_OPTIONS}, {"PATCH", HTTP_OTHER}, {"get", HTTP_OTHER}, {"GETX", HTTP_OTHER}};
+	} rows[] = {{"GET", HTTP_GET}, {"HEAD", HTTP_HEAD}, {"POST", HTTP_POST}, {"PUT", HTTP_PUT},
+	        {"DELETE", HTTP_DELETE}, {"OPTIONS", HTTP_OPTIONS}, {"PATCH", HTTP_OTHER},
+	        {"get", HTTP_OTHER}, {"GETX", HTTP_OTHER}};
 	for (size_t i = 0; i < CNT(rows); i++) {
 		char text[64];
 		snprintf(text, sizeof(text), "%s / HTTP/1.1\r\n\r\n", rows[i].text);
@@ -76,16 +86,17 @@ static void connection_rules(void **state)
 		bool keep_alive, expects;
 		size_t body_len;
 	} rows[] = {
-		{"GET / HTTP/1.1\r\n\r\n", true, false, 0},
-		{"GET / HTTP/1.1\r\nConnection: Close\r\n\r\n", false, false, 0},
-		{"GET / HTTP/1.1\r\nConnection: upgrade\r\nConnection: x, close\r\n\r\n", false, false, 0},
-		{"GET / HTTP/1.1\r\nConnection: closed\r\n\r\n", true, false, 0},
-		{"GET / HTTP/1.0\r\n\r\n", false, false, 0},
-		{"GET / HTTP/1.0\r\nConnection: Keep-Alive\r\n\r\n", true, false, 0},
-		{"POST / HTTP/1.1\r\nContent-Length: 65536\r\nExpect: 100-continue\r\n\r\n", true, true, 65536},
-		{"POST / HTTP/1.0\r\nContent-Length: 5\r\nExpect: 100-continue\r\n\r\n", false, false, 5},
-		{"POST / HTTP/1.1\r\nContent-Length: 5\r\nContent-Length: 05\r\n\r\n", true, false, 5},
-		{"\r\n\n\r\nGET / HTTP/1.1\n\n", true, false, 0},
+	        {"GET / HTTP/1.1\r\n\r\n", true, false, 0},
+	        {"GET / HTTP/1.1\r\nConnection: Close\r\n\r\n", false, false, 0},
+	        {"GET / HTTP/1.1\r\nConnection: upgrade\r\nConnection: x, close\r\n\r\n", false, false, 0},
+	        {"GET / HTTP/1.1\r\nConnection: closed\r\n\r\n", true, false, 0},
+	        {"GET / HTTP/1.0\r\n\r\n", false, false, 0},
+	        {"GET / HTTP/1.0\r\nConnection: Keep-Alive\r\n\r\n", true, false, 0},
+	        {"POST / HTTP/1.1\r\nContent-Length: 65536\r\nExpect: 100-continue\r\n\r\n", true, true,
+	                65536},
+	        {"POST / HTTP/1.0\r\nContent-Length: 5\r\nExpect: 100-continue\r\n\r\n", false, false, 5},
+	        {"POST / HTTP/1.1\r\nContent-Length: 5\r\nContent-Length: 05\r\n\r\n", true, false, 5},
+	        {"\r\n\n\r\nGET / HTTP/1.1\n\n", true, false, 0},
 	};
 	for (size_t i = 0; i < CNT(rows); i++) {
 		assert_int_equal(parse(rows[i].text), 0);
@@ -101,19 +112,44 @@ static void refused(void **state)
 		const char *text;
 		int status;
 	} rows[] = {
-		{"\r\n\r\n", 400}, {"GET\r\n\r\n", 400}, {"GET /\r\n\r\n", 400}, {"GET / \r\n\r\n", 400}, {"GET  / HTTP/1.1\r\n\r\n", 400},
-		{" GET / HTTP/1.1\r\n\r\n", 400}, {"GET / HTTP/1.1 \r\n\r\n", 400}, {"GET / x HTTP/1.1\r\n\r\n", 400}, {"G(T / HTTP/1.1\r\n\r\n", 400},
-		{"GET a HTTP/1.1\r\n\r\n", 400}, {"GET https://h/ HTTP/1.1\r\n\r\n", 400}, {"GET /\x01 HTTP/1.1\r\n\r\n", 400}, {"GET /\xc3\xa4 HTTP/1.1\r\n\r\n", 400},
-		{"GET / HTTP/11\r\n\r\n", 400}, {"GET / http/1.1\r\n\r\n", 400}, {"GET / HTTP/1.12\r\n\r\n", 400}, {"GET / HTTP/2.0\r\n\r\n", 505},
-		{"PRI * HTTP/2.0\r\n\r\n", 505}, {"GET / HTTP/1.2\r\n\r\n", 505}, {"GET / HTTP/0.9\r\n\r\n", 505},
-		{"GET / HTTP/1.1\r\nno colon\r\n\r\n", 400}, {"GET / HTTP/1.1\r\n: x\r\n\r\n", 400}, {"GET / HTTP/1.1\r\nHost : x\r\n\r\n", 400},
-		{"GET / HTTP/1.1\r\nA: b\r\n folded\r\n\r\n", 400}, {"GET / HTTP/1.1\r\nA: b\rc\r\n\r\n", 400}, {"GET / HTTP/1.1\r\nA: \x7f\r\n\r\n", 400},
-		{"GET / HTTP/1.1\r\nHost: a\r\nHost: b\r\n\r\n", 400}, {"GET / HTTP/1.1\r\nA\xc3: b\r\n\r\n", 400},
-		{"POST / HTTP/1.1\r\nTransfer-Encoding: chunked\r\n\r\n", 411}, {"POST / HTTP/1.1\r\nContent-Length: 3\r\nTransfer-Encoding: identity\r\n\r\n", 411},
-		{"POST / HTTP/1.1\r\nContent-Length: 65537\r\n\r\n", 413}, {"POST / HTTP/1.1\r\nContent-Length: 99999999999999999999\r\n\r\n", 413},
-		{"POST / HTTP/1.1\r\nContent-Length: -1\r\n\r\n", 400}, {"POST / HTTP/1.1\r\nContent-Length: 1, 1\r\n\r\n", 400},
-		{"POST / HTTP/1.1\r\nContent-Length: +1\r\n\r\n", 400}, {"POST / HTTP/1.1\r\nContent-Length:\r\n\r\n", 400},
-		{"POST / HTTP/1.1\r\nContent-Length: 1\r\nContent-Length: 2\r\n\r\n", 400}, {"GET / HTTP/1.1\r\nHost: x\r\n", 400},
+	        {"\r\n\r\n", 400},
+	        {"GET\r\n\r\n", 400},
+	        {"GET /\r\n\r\n", 400},
+	        {"GET / \r\n\r\n", 400},
+	        {"GET  / HTTP/1.1\r\n\r\n", 400},
+	        {" GET / HTTP/1.1\r\n\r\n", 400},
+	        {"GET / HTTP/1.1 \r\n\r\n", 400},
+	        {"GET / x HTTP/1.1\r\n\r\n", 400},
+	        {"G(T / HTTP/1.1\r\n\r\n", 400},
+	        {"GET a HTTP/1.1\r\n\r\n", 400},
+	        {"GET https://h/ HTTP/1.1\r\n\r\n", 400},
+	        {"GET /\x01 HTTP/1.1\r\n\r\n", 400},
+	        {"GET /\xc3\xa4 HTTP/1.1\r\n\r\n", 400},
+	        {"GET / HTTP/11\r\n\r\n", 400},
+	        {"GET / http/1.1\r\n\r\n", 400},
+	        {"GET / HTTP/1.12\r\n\r\n", 400},
+	        {"GET / HTTP/2.0\r\n\r\n", 505},
+	        {"PRI * HTTP/2.0\r\n\r\n", 505},
+	        {"GET / HTTP/1.2\r\n\r\n", 505},
+	        {"GET / HTTP/0.9\r\n\r\n", 505},
+	        {"GET / HTTP/1.1\r\nno colon\r\n\r\n", 400},
+	        {"GET / HTTP/1.1\r\n: x\r\n\r\n", 400},
+	        {"GET / HTTP/1.1\r\nHost : x\r\n\r\n", 400},
+	        {"GET / HTTP/1.1\r\nA: b\r\n folded\r\n\r\n", 400},
+	        {"GET / HTTP/1.1\r\nA: b\rc\r\n\r\n", 400},
+	        {"GET / HTTP/1.1\r\nA: \x7f\r\n\r\n", 400},
+	        {"GET / HTTP/1.1\r\nHost: a\r\nHost: b\r\n\r\n", 400},
+	        {"GET / HTTP/1.1\r\nA\xc3: b\r\n\r\n", 400},
+	        {"POST / HTTP/1.1\r\nTransfer-Encoding: chunked\r\n\r\n", 411},
+	        {"POST / HTTP/1.1\r\nContent-Length: 3\r\nTransfer-Encoding: identity\r\n\r\n", 411},
+	        {"POST / HTTP/1.1\r\nContent-Length: 65537\r\n\r\n", 413},
+	        {"POST / HTTP/1.1\r\nContent-Length: 99999999999999999999\r\n\r\n", 413},
+	        {"POST / HTTP/1.1\r\nContent-Length: -1\r\n\r\n", 400},
+	        {"POST / HTTP/1.1\r\nContent-Length: 1, 1\r\n\r\n", 400},
+	        {"POST / HTTP/1.1\r\nContent-Length: +1\r\n\r\n", 400},
+	        {"POST / HTTP/1.1\r\nContent-Length:\r\n\r\n", 400},
+	        {"POST / HTTP/1.1\r\nContent-Length: 1\r\nContent-Length: 2\r\n\r\n", 400},
+	        {"GET / HTTP/1.1\r\nHost: x\r\n", 400},
 	};
 	for (size_t i = 0; i < CNT(rows); i++) {
 		int status = parse(rows[i].text);
@@ -144,8 +180,15 @@ static void finds_the_end(void **state)
 		const char *text;
 		size_t want;
 	} rows[] = {
-		{"GET / HTTP/1.1\r\n\r\nrest", 18}, {"GET /\n\nrest", 7}, {"GET /\r\nA: b\n\r\nrest", 14}, {"\r\n\r\nGET /\r\n\r\n", 13}, {"\n\n\n", 0},
-		{"GET /\r\n\rx\r\n", 0}, {"GET /\r\n", 0}, {"", 0}, {"\r\n\r\n\r\nG\r\n\r\n", 11},
+	        {"GET / HTTP/1.1\r\n\r\nrest", 18},
+	        {"GET /\n\nrest", 7},
+	        {"GET /\r\nA: b\n\r\nrest", 14},
+	        {"\r\n\r\nGET /\r\n\r\n", 13},
+	        {"\n\n\n", 0},
+	        {"GET /\r\n\rx\r\n", 0},
+	        {"GET /\r\n", 0},
+	        {"", 0},
+	        {"\r\n\r\n\r\nG\r\n\r\n", 11},
 	};
 	for (size_t i = 0; i < CNT(rows); i++) {
 		size_t len = strlen(rows[i].text), scanned = 0;
@@ -165,8 +208,13 @@ static void finds_the_end(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(takes_apart), cmocka_unit_test(targets), cmocka_unit_test(methods), cmocka_unit_test(connection_rules),
-		cmocka_unit_test(refused), cmocka_unit_test(field_ceiling), cmocka_unit_test(finds_the_end),
+	        cmocka_unit_test(takes_apart),
+	        cmocka_unit_test(targets),
+	        cmocka_unit_test(methods),
+	        cmocka_unit_test(connection_rules),
+	        cmocka_unit_test(refused),
+	        cmocka_unit_test(field_ceiling),
+	        cmocka_unit_test(finds_the_end),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -31,7 +31,8 @@ static void byte_by_byte(void **state)
 static void pipelined(void **state)
 {
 	fixture_init(&f);
-	const struct http_request *r = fixture_feed(&f, "GET /1 HTTP/1.1\r\n\r\nPOST /2 HTTP/1.1\r\nContent-Length: 3\r\n\r\nabc\r\nGET /3 HT");
+	const struct http_request *r = fixture_feed(
+	        &f, "GET /1 HTTP/1.1\r\n\r\nPOST /2 HTTP/1.1\r\nContent-Length: 3\r\n\r\nabc\r\nGET /3 HT");
 	assert_string_equal(r->path, "/1");
 	/* More may come while the reply is being made; the request stays as it is. */
 	assert_null(fixture_feed(&f, "TP/1.1\r\nConnection: close\r\n\r\nGET /4 HTTP/1.1\r\n\r\n"));
@@ -62,7 +63,8 @@ static void head_ceiling(void **state)
 	memcpy(text + LIMIT_HTTP_HEAD - 4, "a\r\n\r\n", 6);
 	fixture_init(&f);
 	assert_null(fixture_feed(&f, text));
-	assert_string_equal(fixture_out(&f), "HTTP/1.1 431 Request Header Fields Too Large\r\ncontent-length: 0\r\nconnection: close\r\n\r\n");
+	assert_string_equal(fixture_out(&f),
+	        "HTTP/1.1 431 Request Header Fields Too Large\r\ncontent-length: 0\r\nconnection: close\r\n\r\n");
 	assert_true(http_server_is_closed(&f.server));
 	fixture_done(&f);
 	/* Neither an endless line nor endless empty lines get past it. */
@@ -81,8 +83,11 @@ static void refusals(void **state)
 	static const struct {
 		const char *text, *status;
 	} rows[] = {
-		{"GARBAGE\r\n\r\n", " 400 "}, {"HEAD / HTTP/1.1\r\nA b\r\n\r\n", " 400 "}, {"GET / HTTP/3.0\r\n\r\n", " 505 "},
-		{"POST / HTTP/1.1\r\nTransfer-Encoding: chunked\r\n\r\n", " 411 "}, {"POST / HTTP/1.1\r\nContent-Length: 70000\r\n\r\n", " 413 "},
+	        {"GARBAGE\r\n\r\n", " 400 "},
+	        {"HEAD / HTTP/1.1\r\nA b\r\n\r\n", " 400 "},
+	        {"GET / HTTP/3.0\r\n\r\n", " 505 "},
+	        {"POST / HTTP/1.1\r\nTransfer-Encoding: chunked\r\n\r\n", " 411 "},
+	        {"POST / HTTP/1.1\r\nContent-Length: 70000\r\n\r\n", " 413 "},
 	};
 	for (size_t i = 0; i < CNT(rows); i++) {
 		fixture_init(&f);
@@ -100,7 +105,8 @@ static void largest_body(void **state)
 	static char body[LIMIT_HTTP_BODY];
 	memset(body, 'b', sizeof(body));
 	fixture_init(&f);
-	assert_null(fixture_feed(&f, "POST / HTTP/1.1\r\nExpect: 100-continue\r\nContent-Length: 65536\r\n\r\n"));
+	assert_null(
+	        fixture_feed(&f, "POST / HTTP/1.1\r\nExpect: 100-continue\r\nContent-Length: 65536\r\n\r\n"));
 	assert_string_equal(fixture_out(&f), "HTTP/1.1 100 Continue\r\n\r\n");
 	assert_int_equal(http_server_feed(&f.server, body, 1000), 0);
 	assert_null(http_server_next(&f.server));
@@ -163,8 +169,13 @@ static void drains(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(byte_by_byte), cmocka_unit_test(pipelined), cmocka_unit_test(head_ceiling), cmocka_unit_test(refusals),
-		cmocka_unit_test(largest_body), cmocka_unit_test(end_of_input), cmocka_unit_test(drains),
+	        cmocka_unit_test(byte_by_byte),
+	        cmocka_unit_test(pipelined),
+	        cmocka_unit_test(head_ceiling),
+	        cmocka_unit_test(refusals),
+	        cmocka_unit_test(largest_body),
+	        cmocka_unit_test(end_of_input),
+	        cmocka_unit_test(drains),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -53,15 +53,32 @@ static void expect_passed(enum filter_who who, enum filter_mode mode, const long
 }
 
 static const long forbidden_to_both[][7] = {
-	{SYS_execve}, {SYS_ptrace}, {SYS_setns}, {SYS_unshare}, {SYS_mount}, {SYS_kill, 0, 0}, {SYS_clone}, {SYS_prctl},
-	{SYS_io_uring_setup, 1}, {SYS_bpf}, {SYS_capset}, {SYS_process_vm_readv}, {SYS_ioctl},
-	{SYS_socket, AF_PACKET, SOCK_RAW}, {SYS_socket, AF_VSOCK, SOCK_STREAM}, {SYS_socket, AF_NETLINK, SOCK_RAW, NETLINK_NETFILTER},
-	{SYS_mmap, 0, 4096, PROT_READ | PROT_EXEC, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0}, {SYS_mprotect, 0, 0, PROT_EXEC},
+        {SYS_execve},
+        {SYS_ptrace},
+        {SYS_setns},
+        {SYS_unshare},
+        {SYS_mount},
+        {SYS_kill, 0, 0},
+        {SYS_clone},
+        {SYS_prctl},
+        {SYS_io_uring_setup, 1},
+        {SYS_bpf},
+        {SYS_capset},
+        {SYS_process_vm_readv},
+        {SYS_ioctl},
+        {SYS_socket, AF_PACKET, SOCK_RAW},
+        {SYS_socket, AF_VSOCK, SOCK_STREAM},
+        {SYS_socket, AF_NETLINK, SOCK_RAW, NETLINK_NETFILTER},
+        {SYS_mmap, 0, 4096, PROT_READ | PROT_EXEC, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0},
+        {SYS_mprotect, 0, 0, PROT_EXEC},
 };
 
 static const long allowed_to_both[][7] = {
-	{SYS_getpid}, {SYS_socket, AF_INET, SOCK_STREAM}, {SYS_socket, AF_INET6, SOCK_DGRAM}, {SYS_close, 0},
-	{SYS_mmap, 0, 4096, PROT_READ, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0},
+        {SYS_getpid},
+        {SYS_socket, AF_INET, SOCK_STREAM},
+        {SYS_socket, AF_INET6, SOCK_DGRAM},
+        {SYS_close, 0},
+        {SYS_mmap, 0, 4096, PROT_READ, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0},
 };
 
 static void test_forbidden(void **state)
@@ -112,7 +129,10 @@ static void test_modes(void **state)
 int main(void)
 {
 	const struct CMUnitTest strict[] = {
-		cmocka_unit_test(test_forbidden), cmocka_unit_test(test_allowed), cmocka_unit_test(test_differences), cmocka_unit_test(test_modes),
+	        cmocka_unit_test(test_forbidden),
+	        cmocka_unit_test(test_allowed),
+	        cmocka_unit_test(test_differences),
+	        cmocka_unit_test(test_modes),
 	};
 	const struct CMUnitTest sanitized[] = {cmocka_unit_test(test_modes)};
 	if (filter_mode_parse(NULL) == FILTER_KILL)

@@ -37,17 +37,21 @@ static void say(const struct ipc_record *rec, int fd)
 {
 	switch (rec->type) {
 	case IPC_SILO_STATE:
-		printf("broker: SiloState uid=%.60s name=%s state=%d reason=%s restarts=%u pid=%d\n", rec->silo_state.uid, rec->silo_state.info.name,
-			(int)rec->silo_state.state, rec->silo_state.reason, rec->silo_state.restarts, rec->silo_state.pid);
+		printf("broker: SiloState uid=%.60s name=%s state=%d reason=%s restarts=%u pid=%d\n",
+		        rec->silo_state.uid, rec->silo_state.info.name, (int)rec->silo_state.state,
+		        rec->silo_state.reason, rec->silo_state.restarts, rec->silo_state.pid);
 		break;
 	case IPC_SILO_ATTACH:
-		printf("broker: SiloAttach uid=%.60s pid=%d fd=%d\n", rec->silo_attach.uid, rec->silo_attach.pid, fd >= 0);
+		printf("broker: SiloAttach uid=%.60s pid=%d fd=%d\n", rec->silo_attach.uid,
+		        rec->silo_attach.pid, fd >= 0);
 		break;
 	case IPC_NODE_STATE:
-		printf("broker: NodeState connected=%d snapshot=%d pending=%u\n", rec->node_state.connected, rec->node_state.snapshot, rec->node_state.pending_cnt);
+		printf("broker: NodeState connected=%d snapshot=%d pending=%u\n", rec->node_state.connected,
+		        rec->node_state.snapshot, rec->node_state.pending_cnt);
 		break;
 	case IPC_DRAIN:
-		printf("broker: Drain graceful=%d deadline=%llu\n", rec->drain.graceful, (unsigned long long)rec->drain.deadline_ms);
+		printf("broker: Drain graceful=%d deadline=%llu\n", rec->drain.graceful,
+		        (unsigned long long)rec->drain.deadline_ms);
 		break;
 	default:
 		printf("broker: %s\n", ipc_type_str(rec->type));
@@ -71,7 +75,9 @@ static void on_channel(struct watch *watch, uint32_t events)
 	}
 	say(&msg.rec, msg.fd);
 	if (msg.rec.type == IPC_HELLO && !getenv("FAKE_BROKER_MESH"))
-		chan_send(&fake->chan, &(struct ipc_record){.type = IPC_MESH_STATE, .mesh_state = {.complete = true}}, -1, &err);
+		chan_send(&fake->chan,
+		        &(struct ipc_record){.type = IPC_MESH_STATE, .mesh_state = {.complete = true}}, -1,
+		        &err);
 	chan_msg_done(&msg);
 }
 
@@ -129,9 +135,11 @@ int main(void)
 	sigaddset(&signals, SIGTERM);
 	sigaddset(&signals, SIGUSR1);
 	sigaddset(&signals, SIGUSR2);
-	snprintf(path, sizeof(path), "%s/%s/broker.sock", getenv("CULVERT_RUN_DIR"), getenv("CULVERT_INSTANCE"));
-	if (loop_init(&fake.loop) < 0 || loop_signal_fd(&signals, &fake.signal_fd) < 0 || fd_pidfd(getppid(), &parent_fd) < 0 ||
-		fd_unix_listen(path, SOCK_SEQPACKET, 4, &fake.listen_fd) < 0) {
+	snprintf(path, sizeof(path), "%s/%s/broker.sock", getenv("CULVERT_RUN_DIR"),
+	        getenv("CULVERT_INSTANCE"));
+	if (loop_init(&fake.loop) < 0 || loop_signal_fd(&signals, &fake.signal_fd) < 0 ||
+	        fd_pidfd(getppid(), &parent_fd) < 0 ||
+	        fd_unix_listen(path, SOCK_SEQPACKET, 4, &fake.listen_fd) < 0) {
 		perror("broker");
 		return 1;
 	}

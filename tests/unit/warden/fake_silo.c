@@ -59,8 +59,11 @@ static void send_hello(struct fake *fake, int fd)
 {
 	struct err err = {0};
 	struct stat st = {0};
-	struct ipc_hello hello = {.uid = fake->uid, .info = {.name = fake->name, .ns = fake->ns, .service_account = fake->sa},
-		.pid = getpid(), .broker_attached = fake->has_broker, .is_ready = fake->is_ready};
+	struct ipc_hello hello = {.uid = fake->uid,
+	        .info = {.name = fake->name, .ns = fake->ns, .service_account = fake->sa},
+	        .pid = getpid(),
+	        .broker_attached = fake->has_broker,
+	        .is_ready = fake->is_ready};
 	if (fstat(fake->netns_fd, &st) == 0) {
 		hello.netns_dev = st.st_dev;
 		hello.netns_ino = st.st_ino;
@@ -98,7 +101,8 @@ static void behave(struct fake *fake)
 	if (is(fake, "slow"))
 		loop_after(&fake->loop, &fake->timer, 400);
 	else if (is(fake, "refuse"))
-		send_type(fake, (struct ipc_record){.type = IPC_START_FAILED, .start_failed = {.text = "no luck"}});
+		send_type(fake,
+		        (struct ipc_record){.type = IPC_START_FAILED, .start_failed = {.text = "no luck"}});
 	else if (is(fake, "exit"))
 		exit(3);
 	else if (is(fake, "moan")) {
@@ -134,7 +138,8 @@ static void take_heritage(struct fake *fake, const struct ipc_heritage *heritage
 
 static void drain(struct fake *fake, const struct ipc_drain *drain_rec)
 {
-	fprintf(stderr, "fake: drain graceful=%d deadline=%llu\n", drain_rec->graceful, (unsigned long long)drain_rec->deadline_ms);
+	fprintf(stderr, "fake: drain graceful=%d deadline=%llu\n", drain_rec->graceful,
+	        (unsigned long long)drain_rec->deadline_ms);
 	if (is(fake, "stubborn"))
 		return;
 	fake->is_draining = true;

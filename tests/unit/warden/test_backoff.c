@@ -43,6 +43,7 @@ static void test_life(void **state)
 
 int main(void)
 {
-	const struct CMUnitTest tests[] = {cmocka_unit_test(test_restart), cmocka_unit_test(test_dial), cmocka_unit_test(test_life)};
+	const struct CMUnitTest tests[] = {
+	        cmocka_unit_test(test_restart), cmocka_unit_test(test_dial), cmocka_unit_test(test_life)};
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -140,8 +140,11 @@ static void test_text(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_silo), cmocka_unit_test(test_silo_of_the_chart), cmocka_unit_test(test_warden),
-		cmocka_unit_test(test_broker), cmocka_unit_test(test_text),
+	        cmocka_unit_test(test_silo),
+	        cmocka_unit_test(test_silo_of_the_chart),
+	        cmocka_unit_test(test_warden),
+	        cmocka_unit_test(test_broker),
+	        cmocka_unit_test(test_text),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }

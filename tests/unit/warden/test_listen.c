@@ -23,7 +23,8 @@ static int enter_netns(void **state)
 	return 0;
 }
 
-static const struct settings usual = {.enable_proxy = true, .ipv6_enabled = true, .packet_mark = 1337, .inpod_port_reuse = true};
+static const struct settings usual = {
+        .enable_proxy = true, .ipv6_enabled = true, .packet_mark = 1337, .inpod_port_reuse = true};
 
 static int option(int fd, int level, int name)
 {
@@ -65,7 +66,8 @@ static int open_first(const struct settings *settings, struct err *err)
 	return rc < 0 ? rc : fd;
 }
 
-static void expect_options(const struct settings *settings, int mark, int reuse_port, int reuse_addr, int transparent)
+static void expect_options(
+        const struct settings *settings, int mark, int reuse_port, int reuse_addr, int transparent)
 {
 	int fd = open_first(settings, NULL);
 	assert_true(fd >= 0);
@@ -99,7 +101,8 @@ static void test_options(void **state)
 	expect_options(&settings, 0, 0, 1, 1);
 }
 
-/* Two daemons side by side share the port; one that does not want to is told why it fails, and nothing stays open. */
+/* Two daemons side by side share the port; one that does not want to is told why it fails, and nothing stays
+ * open. */
 static void test_sharing(void **state)
 {
 	struct settings alone = usual;
@@ -113,7 +116,8 @@ static void test_sharing(void **state)
 	int next = dup(two);
 	close(next);
 	assert_int_equal(open_first(&alone, &err), -EADDRINUSE);
-	assert_string_equal(err.text, "Bind([::]:15008, Os { code: 98, kind: AddrInUse, message: \"Address already in use\" })");
+	assert_string_equal(err.text,
+	        "Bind([::]:15008, Os { code: 98, kind: AddrInUse, message: \"Address already in use\" })");
 	assert_int_equal(dup(two), next);
 	close(next);
 	close(one);
@@ -122,6 +126,7 @@ static void test_sharing(void **state)
 
 int main(void)
 {
-	const struct CMUnitTest tests[] = {cmocka_unit_test(test_table), cmocka_unit_test(test_options), cmocka_unit_test(test_sharing)};
+	const struct CMUnitTest tests[] = {
+	        cmocka_unit_test(test_table), cmocka_unit_test(test_options), cmocka_unit_test(test_sharing)};
 	return cmocka_run_group_tests(tests, enter_netns, NULL);
 }

@@ -77,6 +77,7 @@ static void test_pod(void **state)
 
 int main(void)
 {
-	const struct CMUnitTest tests[] = {cmocka_unit_test(test_refused), cmocka_unit_test(test_host), cmocka_unit_test(test_pod)};
+	const struct CMUnitTest tests[] = {
+	        cmocka_unit_test(test_refused), cmocka_unit_test(test_host), cmocka_unit_test(test_pod)};
 	return cmocka_run_group_tests(tests, init_guard, NULL);
 }

@@ -195,12 +195,12 @@ static void test_foreign_base(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_names),
-		cmocka_unit_test(test_socket_names),
-		cmocka_unit_test_setup_teardown(test_succession, make_base, remove_base),
-		cmocka_unit_test_setup_teardown(test_twins, make_base, remove_base),
-		cmocka_unit_test_setup_teardown(test_open, make_base, remove_base),
-		cmocka_unit_test_setup_teardown(test_foreign_base, make_base, remove_base),
+	        cmocka_unit_test(test_names),
+	        cmocka_unit_test(test_socket_names),
+	        cmocka_unit_test_setup_teardown(test_succession, make_base, remove_base),
+	        cmocka_unit_test_setup_teardown(test_twins, make_base, remove_base),
+	        cmocka_unit_test_setup_teardown(test_open, make_base, remove_base),
+	        cmocka_unit_test_setup_teardown(test_foreign_base, make_base, remove_base),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }

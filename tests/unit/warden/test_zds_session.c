@@ -127,7 +127,8 @@ static void op_forget_all(void *ctx)
 			fake->pods[i] = (struct fake_pod){0};
 }
 
-static void op_reconcile(void *ctx, bool (*is_kept)(const struct zds_session *session, const char *uid), const struct zds_session *session)
+static void op_reconcile(void *ctx, bool (*is_kept)(const struct zds_session *session, const char *uid),
+        const struct zds_session *session)
 {
 	struct fake *fake = ctx;
 	for (int i = 0; i < PODS; i++)
@@ -172,9 +173,18 @@ static void op_disarm(void *ctx)
 }
 
 static const struct zds_ops fake_ops = {
-	.reply = op_reply, .hang_up = op_hang_up, .find = op_find, .start = op_start, .stop = op_stop, .forget_pending = op_forget_pending,
-	.forget_all_pending = op_forget_all, .reconcile = op_reconcile, .retry_pending = op_retry, .pending_cnt = op_pending,
-	.arm_retry = op_arm, .disarm_retry = op_disarm,
+        .reply = op_reply,
+        .hang_up = op_hang_up,
+        .find = op_find,
+        .start = op_start,
+        .stop = op_stop,
+        .forget_pending = op_forget_pending,
+        .forget_all_pending = op_forget_all,
+        .reconcile = op_reconcile,
+        .retry_pending = op_retry,
+        .pending_cnt = op_pending,
+        .arm_retry = op_arm,
+        .disarm_retry = op_disarm,
 };
 
 static void finish_start(struct fake *fake, const char *uid, const char *error)
@@ -205,9 +215,13 @@ static void play(struct fake *fake, const char *word)
 	} else if (strcmp(verb, "fail") == 0) {
 		finish_start(fake, uid, "why");
 	} else {
-		req.type = strcmp(verb, "keep") == 0 ? ZDS_KEEP : strcmp(verb, "del") == 0 ? ZDS_DEL : strcmp(verb, "snapshot") == 0 ? ZDS_SNAPSHOT_SENT : ZDS_ADD;
+		req.type = strcmp(verb, "keep") == 0       ? ZDS_KEEP
+		           : strcmp(verb, "del") == 0      ? ZDS_DEL
+		           : strcmp(verb, "snapshot") == 0 ? ZDS_SNAPSHOT_SENT
+		                                           : ZDS_ADD;
 		req.has_info = strcmp(verb, "add") == 0;
-		zds_session_request(&fake->session, &req, req.type == ZDS_ADD ? netns_fd(req.has_info ? netns : 1) : -1);
+		zds_session_request(
+		        &fake->session, &req, req.type == ZDS_ADD ? netns_fd(req.has_info ? netns : 1) : -1);
 	}
 }
 
@@ -216,43 +230,57 @@ static const struct {
 	const char *script;
 	const char *trace;
 } cases[] = {
-	{"an empty snapshot", "connect snapshot", "forgetall; ack"},
-	{"add before the snapshot", "connect add:u1:1 ok:u1 snapshot", "forgetall; start u1 1; ack; ack"},
-	{"add after the snapshot", "connect snapshot add:u1:1 ok:u1", "forgetall; ack; start u1 1; ack"},
-	{"the same again is nothing", "connect add:u1:1 ok:u1 add:u1:1 snapshot add:u1:1", "forgetall; start u1 1; ack; ack; ack; ack"},
-	{"another namespace moves the pod", "connect snapshot add:u1:1 ok:u1 add:u1:2 ok:u1", "forgetall; ack; start u1 1; ack; start u1 2; ack"},
-	{"no workload_info", "connect bare:u1", "forgetall; nack(failure to process message : ProtocolError(\"workload_info is required but not present\")); hangup"},
-	{"a failed start is pending and tried again", "connect add:u1:1 fail:u1 snapshot tick ok:u1",
-		"forgetall; start u1 1; nack(failure to start proxy : why); arm; ack; retry; arm; disarm"},
-	{"retries go on while one remains", "connect add:u1:1 fail:u1 add:u2:2 fail:u2 tick fail:u1 ok:u2 tick ok:u1",
-		"forgetall; start u1 1; nack(failure to start proxy : why); arm; start u2 2; nack(failure to start proxy : why); retry; arm; retry; arm; disarm"},
-	{"add of a pending pod uses the new namespace", "connect snapshot add:u1:1 fail:u1 add:u1:2 ok:u1",
-		"forgetall; ack; start u1 1; nack(failure to start proxy : why); arm; start u1 2; disarm; ack"},
-	{"del of a pending pod", "connect snapshot add:u1:1 fail:u1 del:u1", "forgetall; ack; start u1 1; nack(failure to start proxy : why); arm; stop u1; ack"},
-	{"del before the snapshot only un-names", "connect add:u1:1 ok:u1 del:u1 snapshot", "forgetall; start u1 1; ack; forget u1; ack; drop u1; ack"},
-	{"del before the snapshot forgets a pending pod", "connect add:u1:1 fail:u1 del:u1 snapshot",
-		"forgetall; start u1 1; nack(failure to start proxy : why); arm; forget u1; ack; ack"},
-	{"del after the snapshot stops", "connect add:u1:1 ok:u1 snapshot del:u1", "forgetall; start u1 1; ack; ack; stop u1; ack"},
-	{"del of an unknown uid", "connect snapshot del:u9 del:", "forgetall; ack; stop u9; ack; stop ; ack"},
-	{"add again after del", "connect snapshot add:u1:1 ok:u1 del:u1 add:u1:1 ok:u1", "forgetall; ack; start u1 1; ack; stop u1; ack; start u1 1; ack"},
-	{"reconnect with keep", "connect add:u1:1 ok:u1 snapshot lost connect keep:u1 snapshot", "forgetall; start u1 1; ack; ack; forgetall; ack; ack"},
-	{"reconnect with an omission", "connect add:u1:1 ok:u1 add:u2:2 ok:u2 snapshot lost connect keep:u2 snapshot",
-		"forgetall; start u1 1; ack; start u2 2; ack; ack; forgetall; ack; drop u1; ack"},
-	{"keep of an unknown uid", "connect keep:u5 snapshot", "forgetall; ack; ack"},
-	{"keep after the snapshot", "connect snapshot keep:u1",
-		"forgetall; ack; nack(failure to process message : ProtocolError(\"pod keep received after snapshot\")); hangup"},
-	{"a second snapshot", "connect snapshot snapshot",
-		"forgetall; ack; nack(failure to process message : ProtocolError(\"pod snapshot received already\")); hangup"},
-	{"a new connection forgets pending pods", "connect snapshot add:u1:1 fail:u1 lost connect snapshot tick",
-		"forgetall; ack; start u1 1; nack(failure to start proxy : why); arm; disarm; forgetall; ack; retry"},
-	{"no retries while disconnected", "connect snapshot add:u1:1 fail:u1 lost tick",
-		"forgetall; ack; start u1 1; nack(failure to start proxy : why); arm; disarm"},
-	{"a start that outlives its connection is not answered", "connect add:u1:1 lost ok:u1 connect keep:u1 snapshot",
-		"forgetall; start u1 1; forgetall; ack; ack"},
-	{"nor when the next connection is there already", "connect add:u1:1 lost connect ok:u1 add:u1:1 snapshot",
-		"forgetall; start u1 1; forgetall; ack; ack"},
-	{"a retry does not answer another's request", "connect add:u1:1 fail:u1 snapshot tick add:u2:2 ok:u1 ok:u2",
-		"forgetall; start u1 1; nack(failure to start proxy : why); arm; ack; retry; arm; start u2 2; disarm; ack"},
+        {"an empty snapshot", "connect snapshot", "forgetall; ack"},
+        {"add before the snapshot", "connect add:u1:1 ok:u1 snapshot", "forgetall; start u1 1; ack; ack"},
+        {"add after the snapshot", "connect snapshot add:u1:1 ok:u1", "forgetall; ack; start u1 1; ack"},
+        {"the same again is nothing", "connect add:u1:1 ok:u1 add:u1:1 snapshot add:u1:1",
+                "forgetall; start u1 1; ack; ack; ack; ack"},
+        {"another namespace moves the pod", "connect snapshot add:u1:1 ok:u1 add:u1:2 ok:u1",
+                "forgetall; ack; start u1 1; ack; start u1 2; ack"},
+        {"no workload_info", "connect bare:u1",
+                "forgetall; nack(failure to process message : ProtocolError(\"workload_info is required but not present\")); hangup"},
+        {"a failed start is pending and tried again", "connect add:u1:1 fail:u1 snapshot tick ok:u1",
+                "forgetall; start u1 1; nack(failure to start proxy : why); arm; ack; retry; arm; disarm"},
+        {"retries go on while one remains",
+                "connect add:u1:1 fail:u1 add:u2:2 fail:u2 tick fail:u1 ok:u2 tick ok:u1",
+                "forgetall; start u1 1; nack(failure to start proxy : why); arm; start u2 2; nack(failure to start proxy : why); retry; arm; retry; arm; disarm"},
+        {"add of a pending pod uses the new namespace", "connect snapshot add:u1:1 fail:u1 add:u1:2 ok:u1",
+                "forgetall; ack; start u1 1; nack(failure to start proxy : why); arm; start u1 2; disarm; ack"},
+        {"del of a pending pod", "connect snapshot add:u1:1 fail:u1 del:u1",
+                "forgetall; ack; start u1 1; nack(failure to start proxy : why); arm; stop u1; ack"},
+        {"del before the snapshot only un-names", "connect add:u1:1 ok:u1 del:u1 snapshot",
+                "forgetall; start u1 1; ack; forget u1; ack; drop u1; ack"},
+        {"del before the snapshot forgets a pending pod", "connect add:u1:1 fail:u1 del:u1 snapshot",
+                "forgetall; start u1 1; nack(failure to start proxy : why); arm; forget u1; ack; ack"},
+        {"del after the snapshot stops", "connect add:u1:1 ok:u1 snapshot del:u1",
+                "forgetall; start u1 1; ack; ack; stop u1; ack"},
+        {"del of an unknown uid", "connect snapshot del:u9 del:", "forgetall; ack; stop u9; ack; stop ; ack"},
+        {"add again after del", "connect snapshot add:u1:1 ok:u1 del:u1 add:u1:1 ok:u1",
+                "forgetall; ack; start u1 1; ack; stop u1; ack; start u1 1; ack"},
+        {"reconnect with keep", "connect add:u1:1 ok:u1 snapshot lost connect keep:u1 snapshot",
+                "forgetall; start u1 1; ack; ack; forgetall; ack; ack"},
+        {"reconnect with an omission",
+                "connect add:u1:1 ok:u1 add:u2:2 ok:u2 snapshot lost connect keep:u2 snapshot",
+                "forgetall; start u1 1; ack; start u2 2; ack; ack; forgetall; ack; drop u1; ack"},
+        {"keep of an unknown uid", "connect keep:u5 snapshot", "forgetall; ack; ack"},
+        {"keep after the snapshot", "connect snapshot keep:u1",
+                "forgetall; ack; nack(failure to process message : ProtocolError(\"pod keep received after snapshot\")); hangup"},
+        {"a second snapshot", "connect snapshot snapshot",
+                "forgetall; ack; nack(failure to process message : ProtocolError(\"pod snapshot received already\")); hangup"},
+        {"a new connection forgets pending pods",
+                "connect snapshot add:u1:1 fail:u1 lost connect snapshot tick",
+                "forgetall; ack; start u1 1; nack(failure to start proxy : why); arm; disarm; forgetall; ack; retry"},
+        {"no retries while disconnected", "connect snapshot add:u1:1 fail:u1 lost tick",
+                "forgetall; ack; start u1 1; nack(failure to start proxy : why); arm; disarm"},
+        {"a start that outlives its connection is not answered",
+                "connect add:u1:1 lost ok:u1 connect keep:u1 snapshot",
+                "forgetall; start u1 1; forgetall; ack; ack"},
+        {"nor when the next connection is there already",
+                "connect add:u1:1 lost connect ok:u1 add:u1:1 snapshot",
+                "forgetall; start u1 1; forgetall; ack; ack"},
+        {"a retry does not answer another's request",
+                "connect add:u1:1 fail:u1 snapshot tick add:u2:2 ok:u1 ok:u2",
+                "forgetall; start u1 1; nack(failure to start proxy : why); arm; ack; retry; arm; start u2 2; disarm; ack"},
 };
 
 static int open_descriptors(void)
@@ -263,7 +291,8 @@ static int open_descriptors(void)
 	return cnt;
 }
 
-/* As op_reply precedes the watch over pending pods or follows it, the order of the two effects is not the table's concern. */
+/* As op_reply precedes the watch over pending pods or follows it, the order of the two effects is not the
+ * table's concern. */
 static void canonical(char *trace)
 {
 	char *at;
