@@ -160,8 +160,10 @@ static bool take_carry(struct h2_session *session)
 	struct h2_env *env = session->env;
 	size_t len = min_size(session->carry_len, H2_PIECE_MAX - env->piece_len);
 
-	if (len)
-		memcpy(env->piece + env->piece_len, session->carry, len);
+	/* Before the first frame there is no pointer yet, and C forbids to add even 0 to none. */
+	if (session->carry_len == 0)
+		return true;
+	memcpy(env->piece + env->piece_len, session->carry, len);
 	env->piece_len += len;
 	session->carry += len;
 	session->carry_len -= len;
