@@ -23,7 +23,8 @@ struct control_conn {
 	int fd;                   /* owned */
 	enum control_phase phase;
 	struct watch watch;
-	struct timer deadline;    /* of reading and writing */
+	struct timer deadline;    /* of the phase */
+	char *uid;                /* whom it waits for; owned */
 	struct buf in;            /* the request so far */
 	struct buf out;           /* what is left of the answer */
 	struct pod_waiter waiter;
@@ -41,6 +42,7 @@ static void conn_free(struct control_conn *conn)
 	fd_close(&conn->fd);
 	buf_done(&conn->in);
 	buf_done(&conn->out);
+	mem_free(conn->uid);
 	mem_free(conn);
 	control->conn_cnt--;
 	resume(control);
@@ -98,11 +100,17 @@ static void serve(struct control_conn *conn)
 	struct request req;
 	struct err err = {0};
 	conn->phase = CONTROL_WAITING;
-	loop_cancel(conn->control->loop, &conn->deadline);
+	loop_after(conn->control->loop, &conn->deadline, CONTROL_WAIT_MS);
 	/* A hang-up is reported unasked; the shut side of the client would be reported all the time. */
 	(void)loop_mod(conn->control->loop, &conn->watch, 0);
 	if (request_parse(conn->in.data ? (const char *)conn->in.data : "", conn->in.len, &req, &err) < 0) {
 		on_outcome(&conn->waiter, POD_REFUSED, err.text);
+		return;
+	}
+	conn->uid = mem_strdup(req.kind == REQUEST_ADD ? req.spec->uid : req.kind == REQUEST_DEL ? req.uid : "");
+	if (!conn->uid) {
+		request_done(&req);
+		on_outcome(&conn->waiter, POD_REFUSED, err_str(-ENOMEM));
 		return;
 	}
 	switch (req.kind) {
@@ -161,7 +169,13 @@ static void on_ready(struct watch *watch, uint32_t events)
 
 static void on_deadline(struct timer *timer, uint64_t now)
 {
-	conn_free(list_entry(timer, struct control_conn, deadline));
+	struct control_conn *conn = list_entry(timer, struct control_conn, deadline);
+	if (conn->phase != CONTROL_WAITING) {
+		conn_free(conn);
+		return;
+	}
+	list_del(&conn->waiter.node);
+	on_outcome(&conn->waiter, POD_WAITS, pods_trouble(conn->control->pods, conn->uid));
 }
 
 static int conn_new(struct control *control, int fd)

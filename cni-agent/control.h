@@ -13,6 +13,8 @@
 #define CONTROL_CONN_MAX 64
 /* Deadline of a request's bytes, and of taking the answer, milliseconds. */
 #define CONTROL_DEADLINE_MS 5000
+/* Longest wait for a pod, milliseconds: time for a data plane that is just starting. The pod stays as it is then. */
+#define CONTROL_WAIT_MS 15000
 
 /* The server. Private. */
 struct control {

@@ -111,12 +111,18 @@ static void pod_forget(struct pod *pod)
 
 /* --- into the mesh -------------------------------------------------------- */
 
-static void pod_pend(struct pod *pod, const char *error, bool must_retry)
+/* Whoever waits goes on waiting: the trouble may pass before they lose patience. */
+static void pod_pend(struct pod *pod, const char *error)
 {
 	pod->state = POD_PENDING;
 	remember(pod, error);
-	if (must_retry)
-		retry_later(pod);
+	retry_later(pod);
+}
+
+/* The data plane said why not: no need to wait for that. */
+static void pod_refused(struct pod *pod, const char *error)
+{
+	pod_pend(pod, error);
 	answer(pod, POD_WAITS, error);
 }
 
@@ -142,7 +148,8 @@ static void apply_failed(struct pod *pod, const char *error)
 {
 	settle(pod);
 	if (pod->origin != POD_OF_SOCKET) {
-		pod_pend(pod, error, true);
+		pod_pend(pod, error);
+		answer(pod, POD_WAITS, error);
 		return;
 	}
 	log_pod(pod, LOG_WARN, "pod is refused", error);
@@ -287,7 +294,7 @@ static bool pod_rename(struct pod *pod)
 	if (rc > 0)
 		pod->state = POD_RENAMING;
 	else
-		pod_pend(pod, err_str(rc), true);
+		pod_pend(pod, err_str(rc));
 	return true;
 }
 
@@ -296,13 +303,15 @@ static void pod_add(struct pod *pod)
 	if (pod->must_rename && pod_rename(pod))
 		return;
 	int rc = zds_server_add(pod->pods->zds, &pod->call, pod->offer);
-	if (rc == 0)
+	if (rc == 0) {
 		pod->state = POD_ADDING;
-	else if (rc == -ENOTCONN)
-		/* Nothing to wait for but a connection, whose snapshot has it. */
-		pod_pend(pod, "no ztunnel connection", false);
-	else
-		pod_pend(pod, rc == -ENOBUFS ? "the queue of the ztunnel connection is full" : err_str(rc), true);
+	} else if (rc == -ENOTCONN) {
+		/* Nothing to try again for: the snapshot of the next connection has it. */
+		pod->state = POD_PENDING;
+		remember(pod, "no ztunnel connection");
+	} else {
+		pod_pend(pod, rc == -ENOBUFS ? "the queue of the ztunnel connection is full" : err_str(rc));
+	}
 }
 
 static void added(struct pod *pod, const char *error)
@@ -310,8 +319,10 @@ static void added(struct pod *pod, const char *error)
 	pod->state = POD_PENDING;
 	if (pod->want != pod->offer->spec)
 		pod_step(pod);
+	else if (error && pod->call.is_refused)
+		pod_refused(pod, error);
 	else if (error)
-		pod_pend(pod, error, true);
+		pod_pend(pod, error);
 	else
 		pod_enrolled(pod);
 }
@@ -321,7 +332,7 @@ static void renamed(struct pod *pod, const char *error)
 	pod->state = POD_PENDING;
 	pod->must_rename = error != NULL;
 	if (error)
-		pod_pend(pod, error, true);
+		pod_pend(pod, error);
 	else
 		pod_step(pod);
 }
@@ -577,6 +588,12 @@ void pods_del(struct pods *pods, const char *uid, struct pod_waiter *waiter)
 		pod_want(pod, NULL, pod->origin, waiter);
 }
 
+const char *pods_trouble(const struct pods *pods, const char *uid)
+{
+	const struct pod *pod = map_get_str(&pods->by_uid, uid);
+	return pod && pod->error[0] ? pod->error : "it takes its time";
+}
+
 static int snapshot(void *ctx, struct offer ***ret_offers, size_t *ret_cnt)
 {
 	struct pods *pods = ctx;
@@ -604,8 +621,8 @@ static void answered(void *ctx, const struct offer *offer, const char *error)
 		pod_step(pod);
 	else if (!error)
 		pod_enrolled(pod);
-	else if (pod->state == POD_ENROLLED)
-		pod_pend(pod, error, true);
+	else
+		pod_refused(pod, error);
 }
 
 struct zds_source pods_source(struct pods *pods)

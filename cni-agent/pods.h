@@ -123,11 +123,19 @@ void pods_restore(struct pods *pods, const struct list *entries);
 /* Calls settled (at once, if so) when every pod has had its first attempt: a snapshot before would be incomplete. */
 void pods_when_settled(struct pods *pods, void (*settled)(void *ctx), void *ctx);
 
-/* A request of the socket: wants the pod. waiter hears of the outcome, perhaps before this returns. */
+/*
+ * A request of the socket: wants the pod. waiter hears of the outcome, perhaps
+ * before this returns: acknowledged, refused by the data plane (and tried
+ * again), or not possible at all. While nobody is there to acknowledge it
+ * waits; to wait no longer is the caller's right (list_del of its node).
+ */
 void pods_add(struct pods *pods, const struct pod_spec *spec, struct pod_waiter *waiter);
 
 /* A request of the socket: the pod shall go. waiter hears of the outcome, perhaps before this returns. */
 void pods_del(struct pods *pods, const char *uid, struct pod_waiter *waiter);
+
+/* What keeps a pod from being as wanted, for whoever waits no longer; never NULL. */
+const char *pods_trouble(const struct pods *pods, const char *uid);
 
 /* Text of a state: "enrolled", "pending" ...; static. */
 const char *pod_state_str(enum pod_state state);

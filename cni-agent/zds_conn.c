@@ -45,7 +45,6 @@ void zds_call_answered(struct zds_call *call, const char *error)
 	/* The owner may start the next call with the same struct. */
 	char text[sizeof(call->error)];
 	snprintf(text, sizeof(text), "%s", call->error);
-	call->error[0] = 0;
 	call->done(call, text[0] ? text : NULL);
 }
 
@@ -241,6 +240,8 @@ static const char *take_answer(struct zds_conn *conn, const uint8_t *packet, siz
 		snprintf(text, sizeof(text), "got ack error: %s", error);
 		error = text;
 	}
+	if (item->call)
+		item->call->is_refused = error != NULL;
 	conn->current = NULL;
 	set_phase(conn, ZDS_PHASE_IDLE);
 	item_end(conn->server, item, error);

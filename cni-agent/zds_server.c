@@ -82,13 +82,14 @@ int zds_server_add(struct zds_server *server, struct zds_call *call, struct offe
 		return -ENOTCONN;
 	int rc = zds_conn_push(list_entry(server->conns.prev, struct zds_conn, node), ZDS_ADD, offer, call);
 	if (rc == 0)
-		call->open = 1;
+		*call = (struct zds_call){.open = 1, .done = call->done};
 	return rc;
 }
 
 int zds_server_del(struct zds_server *server, struct zds_call *call, struct offer *offer)
 {
 	int failed = 0;
+	*call = (struct zds_call){.done = call->done};
 	/* Nothing is answered before the loop turns, so the count may grow while we walk. */
 	list_for_each(it, &server->conns) {
 		int rc = zds_conn_push(list_entry(it, struct zds_conn, node), ZDS_DEL, offer, call);

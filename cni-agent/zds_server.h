@@ -23,7 +23,8 @@
 
 /* An update in flight, embedded in its owner and not freed before done. */
 struct zds_call {
-	size_t open;    /* connections that have not answered; 0 = not in flight */
+	size_t open;     /* connections that have not answered; 0 = not in flight */
+	bool is_refused; /* the data plane said no (as opposed to: nobody could answer); valid in done */
 	char error[512]; /* first failure, "" = none */
 	/* Called once from the loop; error is NULL or what went wrong (borrowed). The call may be used again. */
 	void (*done)(struct zds_call *call, const char *error);
