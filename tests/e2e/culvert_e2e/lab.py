@@ -32,7 +32,7 @@ PATIENCE = float(os.environ.get("CULVERT_TEST_PATIENCE", "15"))
 
 def run(*cmd, check=True, **kw):
     """Runs a command, returns its CompletedProcess with text output."""
-    res = subprocess.run([str(c) for c in cmd], text=True, capture_output=True, **kw)
+    res = subprocess.run([str(c) for c in cmd], text=True, errors="replace", capture_output=True, **kw)
     if check and res.returncode != 0:
         raise RuntimeError(f"{' '.join(map(str, cmd))}: exit {res.returncode}\n{res.stdout}{res.stderr}")
     return res
@@ -242,6 +242,15 @@ class Lab:
     def agent_path(self):
         return self.run_dir / "agent.sock"
 
+    def libexec(self):
+        """One folder with what culvertd executes, as an installation has it; a build has a folder a program."""
+        folder = self.run_dir / "libexec"
+        if not folder.exists():
+            folder.mkdir()
+            for name in ("culvert-broker", "culvert-silo"):
+                (folder / name).symlink_to(exe(name))
+        return folder
+
     def env(self, **extra):
         env = {
             "PATH": os.environ["PATH"],
@@ -270,7 +279,7 @@ class Lab:
         with open(log, "w") as out:
             proc = subprocess.Popen(
                 ["ip", "netns", "exec", self.node, *map(str, wrap), str(exe("culvertd")), *args],
-                env=self.env(**env), stdout=out, stderr=subprocess.STDOUT)
+                env=self.env(**{"CULVERT_LIBEXEC_DIR": self.libexec(), **env}), stdout=out, stderr=subprocess.STDOUT)
         self.daemons.append(proc)
         self.logs[proc.pid] = log
         if ready:
@@ -371,12 +380,14 @@ class Lab:
         """Pid of the daemon's warden, broker, or the silo of a pod (role = Pod)."""
         if isinstance(role, Pod):
             return self.silo_of(role)
+        return wait_for(f"the process of the {role}", lambda: self._find_role(role, proc))
+
+    def _find_role(self, role, proc):
         for pid, (comm, cmdline) in self.tree(proc).items():
-            if role in comm or role in cmdline:
-                if role == "warden" and "warden" not in cmdline:
-                    continue
+            # The warden is told by its arguments: its name is that of the first process.
+            if role in cmdline or (role != "warden" and role in comm):
                 return pid
-        raise AssertionError(f"no process for {role}: {self.tree(proc)}")
+        return None
 
     def silo_pids(self):
         return [self.pid_of(pod) for pod in self.pods.values() if any(p["uid"] == pod.uid for p in self.pods_json())]
