@@ -42,7 +42,7 @@ def assert_went_on(proc):
     assert int(out.split()[1]) > 10
 
 
-@pytest.mark.parametrize("role", ["culvert-broker", "warden"])
+@pytest.mark.parametrize("role", ["culvert-broker", "culvert-warden"])
 def test_c01_daemon_process_killed(mesh, role):  # noqa: F811
     client, server = mesh.pods["client"], mesh.pods["server"]
     proc = start_transfer(mesh, 4)
@@ -75,9 +75,9 @@ def test_c02_silo_killed_others_go_on(mesh):  # noqa: F811
 def test_c03_warden_restart_then_silo_crash(mesh):  # noqa: F811
     """An adopted silo is not the new warden's child; its crash is noticed and repaired all the same."""
     client, server = mesh.pods["client"], mesh.pods["server"]
-    old_warden = mesh.pid_of("warden")
+    old_warden = mesh.pid_of("culvert-warden")
     os.kill(old_warden, signal.SIGKILL)
-    wait_for("a new warden", lambda: mesh.pid_of("warden") != old_warden)
+    wait_for("a new warden", lambda: mesh.pid_of("culvert-warden") != old_warden)
     mesh.wait_ready()
     wait_for("adoption", lambda: len(mesh.pods_json()) == 2)
     old = mesh.pid_of(server)

@@ -384,8 +384,8 @@ class Lab:
 
     def _find_role(self, role, proc):
         for pid, (comm, cmdline) in self.tree(proc).items():
-            # The warden is told by its arguments: its name is that of the first process.
-            if role in cmdline or (role != "warden" and role in comm):
+            # By the name it was started under: the warden's program is that of the first process.
+            if cmdline.split(" ")[0] == role or comm == role:
                 return pid
         return None
 
