@@ -383,6 +383,7 @@ class Lab:
         return wait_for(f"the process of the {role}", lambda: self._find_role(role, proc))
 
     def _find_role(self, role, proc):
+        role = {"warden": "culvert-warden", "broker": "culvert-broker"}.get(role, role)
         for pid, (comm, cmdline) in self.tree(proc).items():
             # By the name it was started under: the warden's program is that of the first process.
             if cmdline.split(" ")[0] == role or comm == role:
