@@ -48,9 +48,9 @@
 #define LIMIT_HTTP_CONNS 128
 
 /* Chunks kept idle per process and class; what idles longer is trimmed by the owner. */
-#define LIMIT_CHUNK_IDLE_SMALL 64
-#define LIMIT_CHUNK_IDLE_LARGE 16
-#define LIMIT_CHUNK_IDLE_BULK 4
+#define LIMIT_CHUNK_IDLE_SMALL 256
+#define LIMIT_CHUNK_IDLE_LARGE 64
+#define LIMIT_CHUNK_IDLE_BULK 32
 
 /* Files: bytes of a token file; JWTs are 1 to 4 KB. */
 #define LIMIT_FILE_TOKEN 65536

@@ -13,8 +13,8 @@
 #include "conn/link_priv.h"
 
 /* Marks of the queue below a link, bytes: a full send, but small enough for fair shares. */
-#define TRANSPORT_HIGH_LEN (256u * 1024u)
-#define TRANSPORT_LOW_LEN (64u * 1024u)
+#define TRANSPORT_HIGH_LEN (512u * 1024u)
+#define TRANSPORT_LOW_LEN (128u * 1024u)
 
 static void set_phase(struct link *link, enum link_phase phase)
 {
