@@ -40,7 +40,7 @@ static const char *const common_calls[] = {
         "epoll_ctl",
         "epoll_wait",
         "epoll_pwait",
-        /* descriptors */
+        /* descriptors; fcntl has rules of its own */
         "read",
         "write",
         "readv",
@@ -48,7 +48,6 @@ static const char *const common_calls[] = {
         "pread64",
         "close",
         "close_range",
-        "fcntl",
         "dup",
         "dup3",
         "pipe2",
@@ -96,7 +95,6 @@ static const char *const common_calls[] = {
         "rt_sigprocmask",
         "rt_sigreturn",
         "restart_syscall",
-        "tgkill",
         "exit",
         "exit_group",
 };
@@ -159,6 +157,17 @@ static void allow_memory(scmp_filter_ctx ctx)
 	check(seccomp_rule_add(ctx, SCMP_ACT_ALLOW, SCMP_SYS(mprotect), 1, no_exec), "mprotect");
 }
 
+/* Not F_SETOWN and F_SETSIG: they send any signal to any process of the same uid, as tgkill does, which is
+ * left out too (an abort then ends as a forbidden call, which is an end as well). */
+static void allow_fcntl(scmp_filter_ctx ctx)
+{
+	static const int commands[] = {F_DUPFD, F_DUPFD_CLOEXEC, F_GETFD, F_SETFD, F_GETFL, F_SETFL};
+	for (size_t i = 0; i < sizeof(commands) / sizeof(commands[0]); i++)
+		check(seccomp_rule_add(ctx, SCMP_ACT_ALLOW, SCMP_SYS(fcntl), 1,
+		              SCMP_A1(SCMP_CMP_MASKED_EQ, UINT32_MAX, (scmp_datum_t)commands[i])),
+		        "fcntl");
+}
+
 static void allow_socket(scmp_filter_ctx ctx, int family)
 {
 	check(seccomp_rule_add(
@@ -186,6 +195,7 @@ static void fill(scmp_filter_ctx ctx, bool broker)
 {
 	allow_all(ctx, common_calls, sizeof(common_calls) / sizeof(common_calls[0]));
 	allow_memory(ctx);
+	allow_fcntl(ctx);
 	allow_socket(ctx, AF_INET);
 	allow_socket(ctx, AF_INET6);
 	check(seccomp_rule_add(ctx, SCMP_ACT_ALLOW, SCMP_SYS(socketpair), 1, SCMP_A0(SCMP_CMP_EQ, AF_UNIX)),

@@ -59,6 +59,9 @@ static const long forbidden_to_both[][7] = {
         {SYS_unshare},
         {SYS_mount},
         {SYS_kill, 0, 0},
+        {SYS_tgkill, 1, 1, 0},
+        {SYS_fcntl, 0, F_SETOWN, 1},
+        {SYS_fcntl, 0, F_SETSIG, SIGKILL},
         {SYS_clone},
         {SYS_prctl},
         {SYS_io_uring_setup, 1},
@@ -75,6 +78,7 @@ static const long forbidden_to_both[][7] = {
 
 static const long allowed_to_both[][7] = {
         {SYS_getpid},
+        {SYS_fcntl, 0, F_GETFL},
         {SYS_socket, AF_INET, SOCK_STREAM},
         {SYS_socket, AF_INET6, SOCK_DGRAM},
         {SYS_close, 0},
