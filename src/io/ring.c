@@ -7,13 +7,16 @@
 
 #include <errno.h>
 #include <inttypes.h>
+#include <limits.h>
 #include <stdlib.h>
+#include <string.h>
 #include <sys/resource.h>
 
 #include "base/clock.h"
 #include "base/fd.h"
 #include "base/file.h"
 #include "base/mem.h"
+#include "base/num.h"
 #include "io/internal.h"
 
 /* How long memory that activity has left behind stays around, ms. */
@@ -65,10 +68,10 @@ static int start_error(int code, struct err *err)
 	char line[16] = "";
 	struct rlimit limit = {0};
 	(void)getrlimit(RLIMIT_MEMLOCK, &limit);
-	int disabled = file_read_line("/proc/sys/kernel/io_uring_disabled", line, sizeof(line)) == 0
-	                       ? atoi(line)
-	                       : 0;
-	return io_start_error(code, disabled, limit.rlim_cur, err);
+	uint64_t disabled = 0;
+	if (file_read_line("/proc/sys/kernel/io_uring_disabled", line, sizeof(line)) == 0)
+		(void)num_parse(line, strlen(line), INT_MAX, &disabled);
+	return io_start_error(code, (int)disabled, limit.rlim_cur, err);
 }
 
 static int setup(struct io *io, unsigned extra_flags)
@@ -146,18 +149,24 @@ void io_touch(struct io *io)
 int io_new(const struct io_opts *opts, struct io **ret_io, struct err *err)
 {
 	struct io *io = mem_zalloc(1, sizeof(*io));
-	if (!io)
+	struct reaped *reaped = mem_alloc(IO_CQ_CNT * sizeof(*reaped));
+	if (!io || !reaped) {
+		mem_free(io);
+		mem_free(reaped);
 		return err_set(err, -ENOMEM, "no memory for the ring");
+	}
+	io->reaped = reaped;
+	io->reaped_cap = IO_CQ_CNT;
 	int r = ring_open(io, opts->baseline61);
 	if (r < 0) {
-		mem_free(io);
-		return start_error(r, err);
+		start_error(r, err);
+		goto out;
 	}
 	r = writable_open(io);
 	if (r < 0) {
 		io_uring_queue_exit(&io->ring);
-		mem_free(io);
-		return err_sys(err, r, "epoll_create1");
+		err_sys(err, r, "epoll_create1");
+		goto out;
 	}
 	io->now_ms = clock_ms();
 	wheel_init(&io->wheel, io->now_ms);
@@ -170,6 +179,10 @@ int io_new(const struct io_opts *opts, struct io **ret_io, struct err *err)
 	pbuf_init(&io->pbufs[PBUF_BULK], PBUF_BULK, IO_BULK_CNT, IO_BULK_LEN);
 	*ret_io = io;
 	return 0;
+out:
+	mem_free(io->reaped);
+	mem_free(io);
+	return r;
 }
 
 void io_free(struct io *io)
