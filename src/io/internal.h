@@ -42,6 +42,7 @@ struct pbuf {
 	unsigned cnt;                 /* slots in use: entries of the ring */
 	unsigned filled;              /* slots that have a chunk */
 	size_t payload;               /* bytes of each buffer */
+	uint64_t retry_ms;            /* not before this is registering tried again */
 	size_t armed;                 /* receives in flight that may take from it */
 	enum pbuf_group group;
 };

@@ -10,6 +10,9 @@
 
 #include "io/internal.h"
 
+/* Pause after a refusal, ms: most likely no locked memory is left, and asking costs a system call. */
+#define RETRY_MS 1000
+
 void pbuf_init(struct pbuf *pbuf, enum pbuf_group group, unsigned cnt, size_t payload)
 {
 	ASSERT(cnt <= IO_SMALL_CNT);
@@ -20,10 +23,14 @@ int pbuf_start(struct io *io, struct pbuf *pbuf)
 {
 	if (pbuf->ring)
 		return 0;
+	if (io->now_ms < pbuf->retry_ms)
+		return -ENOMEM;
 	int ret = 0;
 	pbuf->ring = io_uring_setup_buf_ring(&io->ring, pbuf->cnt, (int)pbuf->group, 0, &ret);
-	if (!pbuf->ring)
+	if (!pbuf->ring) {
+		pbuf->retry_ms = io->now_ms + RETRY_MS;
 		return ret < 0 ? ret : -ENOMEM;
+	}
 	pbuf_refill(io, pbuf);
 	return 0;
 }

@@ -73,7 +73,7 @@ static bool reaped_room(struct io *io)
 {
 	if (io->reaped_cnt < io->reaped_cap)
 		return true;
-	size_t cap = io->reaped_cap ? io->reaped_cap * 2 : IO_CQ_CNT;
+	size_t cap = io->reaped_cap * 2;
 	struct reaped *grown = mem_realloc(io->reaped, cap * sizeof(*grown));
 	if (!grown)
 		return false;

@@ -171,7 +171,11 @@ static inline void end_request(void *ctx, struct stream *stream, const struct h2
 	}
 	if (end->serve == SERVE_PARK)
 		return;
-	assert_int_equal(link_respond(stream, 200, &baggage, 1, false), 0);
+	if (link_respond(stream, 200, &baggage, 1, false) < 0) {
+		stream_free(stream);
+		s->owner.stream = NULL;
+		return;
+	}
 	if (end->serve == SERVE_FORWARD) {
 		stream_forward(s, end->forward_fds[end->stream_cnt - 1], true);
 		return;

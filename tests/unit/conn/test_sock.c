@@ -2,6 +2,7 @@
 /* Sockets as streams: order, ends, breaks, back-pressure, memory, letting go at any moment. */
 #include <dirent.h>
 #include <fcntl.h>
+#include <sys/resource.h>
 
 #include "lab.h"
 
@@ -512,6 +513,47 @@ static int unprivileged_echo(int fd, size_t len)
 	return 0;
 }
 
+/* As a user whose locked memory is used up by the ring: receives bring their own buffers. */
+static int echo_without_locked_memory(int fd, size_t len)
+{
+	struct lab lab;
+	int pair[2];
+	struct rlimit limit = {0};
+	struct io *io = NULL;
+	if (geteuid() == 0 && (setgid(54320) < 0 || setuid(54320) < 0))
+		return 1;
+	/* The smallest limit that has room for a ring. */
+	do {
+		limit.rlim_cur = limit.rlim_max += (rlim_t)sysconf(_SC_PAGESIZE);
+		pid_t pid = fork();
+		int status = 0;
+		if (pid == 0)
+			_exit(setrlimit(RLIMIT_MEMLOCK, &limit) < 0 ||
+			        io_new(&(struct io_opts){0}, &io, NULL) < 0);
+		if (waitpid(pid, &status, 0) == pid && status == 0)
+			break;
+	} while (limit.rlim_cur < 64 * 4096);
+	usleep(200000);
+	if (setrlimit(RLIMIT_MEMLOCK, &limit) < 0)
+		return 2;
+	lab_open(&lab, false, 0);
+	lab_tcp(pair);
+	run_echo(&lab, pair, peer_bulk, 3u << 20);
+	lab_tcp(pair);
+	run_echo(&lab, pair, peer_dribbles, 500);
+	lab_close(&lab);
+	return 0;
+}
+
+static void serves_without_locked_memory(void **state)
+{
+	struct lab *lab = *state;
+	int fd[2];
+	lab_unix(fd);
+	lab_join(lab, lab_peer(fd, echo_without_locked_memory, 0));
+	close(fd[0]);
+}
+
 static void serves_any_user(void **state)
 {
 	struct lab *lab = *state;
@@ -578,6 +620,7 @@ int main(void)
 	        T(lets_go_in_callback),
 	        cmocka_unit_test(lives_with_little_memory),
 	        T(serves_any_user),
+	        T(serves_without_locked_memory),
 	        cmocka_unit_test(reads_addresses),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);
