@@ -119,15 +119,19 @@ static int parse_probe(const char *variable, uint8_t family, struct ip *ip, stru
 	return 0;
 }
 
-/* getopt_long prints what is wrong with an option itself. */
-static int wrong_option(struct err *err)
+/* id is what getopt_long gave: ':' = the value is missing, else the option itself is wrong. */
+static int wrong_option(char **argv, int id, struct err *err)
 {
-	return err_set(err, -EINVAL, "see --help");
+	const char *what = id == ':' ? "needs a value" : "is not understood";
+	/* A short option may stand in the middle of a word. */
+	if (optopt > 0 && optopt < 128)
+		return err_set(err, -EINVAL, "option -%c %s, see --help", optopt, what);
+	return err_set(err, -EINVAL, "option %s %s, see --help", argv[optind - 1], what);
 }
 
 /* --- the server ----------------------------------------------------------- */
 
-static int take_server_option(struct options *options, int id, struct err *err)
+static int take_server_option(struct options *options, char **argv, int id, struct err *err)
 {
 	switch (id) {
 	case OPT_SOCKET:
@@ -162,7 +166,7 @@ static int take_server_option(struct options *options, int id, struct err *err)
 		options->command = COMMAND_VERSION;
 		return 0;
 	default:
-		return wrong_option(err);
+		return wrong_option(argv, id, err);
 	}
 }
 
@@ -189,7 +193,7 @@ static int add_to(const char **list, size_t *cnt, size_t max, const char *name, 
 	return 0;
 }
 
-static int take_command_option(struct options *options, struct pod_args *args, int id, struct err *err)
+static int take_command_option(struct options *options, struct pod_args *args, char **argv, int id, struct err *err)
 {
 	if (optarg && !utf8_valid(optarg, strlen(optarg)))
 		return err_set(err, -EINVAL, "a value is not valid UTF-8");
@@ -218,7 +222,7 @@ static int take_command_option(struct options *options, struct pod_args *args, i
 		args->texts[id - OPT_UID] = optarg;
 		return 0;
 	default:
-		return wrong_option(err);
+		return wrong_option(argv, id, err);
 	}
 }
 
@@ -317,9 +321,9 @@ static int parse_command(struct options *options, int argc, char **argv, struct 
 		const char *shorts;
 		const struct option *table;
 	} commands[] = {
-		{"add", COMMAND_ADD, "", add_options},
-		{"del", COMMAND_DEL, "", del_options},
-		{"list", COMMAND_LIST, "o:", list_options},
+		{"add", COMMAND_ADD, ":", add_options},
+		{"del", COMMAND_DEL, ":", del_options},
+		{"list", COMMAND_LIST, ":o:", list_options},
 	};
 	size_t i = 0;
 	while (i < sizeof(commands) / sizeof(commands[0]) && strcmp(commands[i].word, argv[0]) != 0)
@@ -331,7 +335,7 @@ static int parse_command(struct options *options, int argc, char **argv, struct 
 	/* 0 makes getopt_long(3) start anew with another argv. */
 	optind = 0;
 	for (int id; (id = getopt_long(argc, argv, commands[i].shorts, commands[i].table, NULL)) != -1;) {
-		int rc = take_command_option(options, &args, id, err);
+		int rc = take_command_option(options, &args, argv, id, err);
 		if (rc < 0)
 			return rc;
 	}
@@ -354,9 +358,10 @@ int options_parse(struct options *options, int argc, char **argv, struct err *er
 	if (rc == 0)
 		rc = parse_probe("HOST_PROBE_SNAT_IPV6", 6, &options->config.probe6, err);
 	optind = 0;
+	opterr = 0;
 	/* "+": the first word that is no option is the command. */
-	for (int id; rc == 0 && (id = getopt_long(argc, argv, "+", server_options, NULL)) != -1;)
-		rc = take_server_option(options, id, err);
+	for (int id; rc == 0 && (id = getopt_long(argc, argv, "+:", server_options, NULL)) != -1;)
+		rc = take_server_option(options, argv, id, err);
 	if (rc < 0 || options->command != COMMAND_SERVE || optind >= argc)
 		return rc;
 	return parse_command(options, argc - optind, argv + optind, err);

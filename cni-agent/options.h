@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
-/* The command line, as a server and as a client. Pure but for messages of getopt_long(3) on stderr. */
+/* The command line, as a server and as a client. Reads the environment, writes nothing. */
 #ifndef CULVERT_CNI_AGENT_OPTIONS_H
 #define CULVERT_CNI_AGENT_OPTIONS_H
 
