@@ -70,15 +70,13 @@ static inline void lab_sleep(struct lab *lab, uint64_t ms)
 	lab_until(lab, clock_ms() >= end);
 }
 
-/* Everything must have come back: operations and chunks. */
+/* All operations must end; a chunk that has not come back is a leak, which the sanitizer tells of. */
 static inline void lab_close(struct lab *lab)
 {
 	/* What was let go is torn down by deferred work. */
 	for (int i = 0; i < 3; i++)
 		io_turn(lab->io, false);
 	lab_until(lab, io_in_flight(lab->io) == 0);
-	/* Provided buffers stay lent for a while. */
-	lab_until(lab, io_pool(lab->io)->used == 0);
 	io_free(lab->io);
 	lab->io = NULL;
 }
