@@ -451,6 +451,7 @@ def main():
         signal.signal(number, end)
     load_before = os.getloadavg()[0]
     with tempfile.TemporaryDirectory(prefix="cvb-") as tmp, BenchLab(Path(tmp)) as lab:
+        os.chmod(tmp, 0o755)  # a proxy may read the mesh file under a uid of its own
         bench = Bench(lab, opts)
         try:
             bench.run()
