@@ -78,7 +78,8 @@ static void on_pods_changed(struct podwatch *podwatch)
 	struct agent *agent = list_entry(podwatch, struct agent, podwatch);
 	struct err err = {0};
 	if (load_pods(agent, &err) < 0)
-		log_msg(&agent->log, LOG_ERROR, TARGET, "pods are not read, the running state stays: %s", err.text);
+		log_msg(&agent->log, LOG_ERROR, TARGET, "pods are not read, the running state stays: %s",
+		        err.text);
 	else
 		log_msg(&agent->log, LOG_INFO, TARGET, "pods read from %s", agent->options->pods);
 }
@@ -149,8 +150,12 @@ static void stop(struct agent *agent)
 
 int agent_run(const struct options *options, struct err *err)
 {
-	struct agent agent = {.options = options, .signal_fd = -1, .signals = {.fd = -1, .ready = on_signal}, .podwatch = {.fd = -1}};
-	int rc = log_init(&agent.log, options->log_level, options->log_json, log_write_fd, (void *)(intptr_t)STDERR_FILENO, err);
+	struct agent agent = {.options = options,
+	        .signal_fd = -1,
+	        .signals = {.fd = -1, .ready = on_signal},
+	        .podwatch = {.fd = -1}};
+	int rc = log_init(&agent.log, options->log_level, options->log_json, log_write_fd,
+	        (void *)(intptr_t)STDERR_FILENO, err);
 	if (rc < 0)
 		return rc;
 	rc = loop_init(&agent.loop);

@@ -6,7 +6,8 @@
 #include "base/err.h"
 #include "options.h"
 
-/* Serves until SIGTERM or SIGINT. Blocks these signals. 0, or -errno with text when it could not start or go on. */
+/* Serves until SIGTERM or SIGINT. Blocks these signals. 0, or -errno with text when it could not start or go
+ * on. */
 int agent_run(const struct options *options, struct err *err);
 
 #endif

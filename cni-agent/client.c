@@ -71,7 +71,8 @@ int client_ask(const char *path, const struct buf *request, struct buf *answer, 
 
 static int parse(const struct buf *answer, struct yaml_doc **ret_doc, struct err *err)
 {
-	const struct yaml_limits limits = {.text_max = ANSWER_MAX, .node_max = LIST_NODES_MAX, .depth_max = 8};
+	const struct yaml_limits limits = {
+	        .text_max = ANSWER_MAX, .node_max = LIST_NODES_MAX, .depth_max = 8};
 	return yaml_parse("answer", (const char *)answer->data, answer->len, &limits, ret_doc, err);
 }
 
@@ -91,7 +92,8 @@ static int refusal(const struct yaml_node *root, struct err *err)
 	if (strcmp(outcome, "done") == 0)
 		return 0;
 	if (strcmp(outcome, "pending") == 0)
-		return err_set(err, -ECANCELED, "%s; the pod is pending and tried again", text_of(root, "error"));
+		return err_set(
+		        err, -ECANCELED, "%s; the pod is pending and tried again", text_of(root, "error"));
 	if (strcmp(outcome, "refused") == 0)
 		return err_set(err, -ECANCELED, "%s", text_of(root, "error"));
 	return err_set(err, -EINVAL, "the agent's answer is not understood");
@@ -113,14 +115,16 @@ static void put_row(const struct yaml_node *pod, struct buf *out)
 	char ips[256] = "";
 	size_t at = 0;
 	const struct yaml_node *list = yaml_get(pod, "ips");
-	for (const struct yaml_node *ip = list ? yaml_first(list) : NULL; ip && at < sizeof(ips); ip = yaml_next(ip)) {
+	for (const struct yaml_node *ip = list ? yaml_first(list) : NULL; ip && at < sizeof(ips);
+	        ip = yaml_next(ip)) {
 		const char *text = "";
 		(void)yaml_str(ip, &text, NULL);
 		int n = snprintf(ips + at, sizeof(ips) - at, "%s%s", at ? "," : "", text);
 		at += n > 0 ? (size_t)n : 0;
 	}
-	buf_printf(out, "%-36s  %-16s  %-24s  %-9s  %-30s  %s\n", text_of(pod, "uid"), text_of(pod, "namespace"), text_of(pod, "name"),
-		text_of(pod, "state"), ips, text_of(pod, "error"));
+	buf_printf(out, "%-36s  %-16s  %-24s  %-9s  %-30s  %s\n", text_of(pod, "uid"),
+	        text_of(pod, "namespace"), text_of(pod, "name"), text_of(pod, "state"), ips,
+	        text_of(pod, "error"));
 }
 
 int client_table(const struct buf *answer, struct buf *out, struct err *err)
@@ -133,7 +137,8 @@ int client_table(const struct buf *answer, struct buf *out, struct err *err)
 	if (yaml_kind(root) != YAML_LIST) {
 		rc = refusal(root, err);
 	} else {
-		buf_printf(out, "%-36s  %-16s  %-24s  %-9s  %-30s  %s\n", "UID", "NAMESPACE", "NAME", "STATE", "IPS", "ERROR");
+		buf_printf(out, "%-36s  %-16s  %-24s  %-9s  %-30s  %s\n", "UID", "NAMESPACE", "NAME", "STATE",
+		        "IPS", "ERROR");
 		for (const struct yaml_node *pod = yaml_first(root); pod; pod = yaml_next(pod))
 			put_row(pod, out);
 		rc = out->err ? err_sys(err, out->err, "table") : 0;

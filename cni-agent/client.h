@@ -8,7 +8,8 @@
 #include "base/buf.h"
 #include "base/err.h"
 
-/* Sends the request to the agent at path and appends its answer. Waits as long as the agent lives. -errno with text. */
+/* Sends the request to the agent at path and appends its answer. Waits as long as the agent lives. -errno
+ * with text. */
 int client_ask(const char *path, const struct buf *request, struct buf *answer, struct err *err);
 
 /* Reads the answer to add or del: 0, or -ECANCELED with the agent's reason. */

@@ -18,15 +18,15 @@
 enum control_phase { CONTROL_READING, CONTROL_WAITING, CONTROL_WRITING };
 
 struct control_conn {
-	struct list node;         /* in control.conns */
+	struct list node; /* in control.conns */
 	struct control *control;
-	int fd;                   /* owned */
+	int fd; /* owned */
 	enum control_phase phase;
 	struct watch watch;
-	struct timer deadline;    /* of the phase */
-	char *uid;                /* whom it waits for; owned */
-	struct buf in;            /* the request so far */
-	struct buf out;           /* what is left of the answer */
+	struct timer deadline; /* of the phase */
+	char *uid;             /* whom it waits for; owned */
+	struct buf in;         /* the request so far */
+	struct buf out;        /* what is left of the answer */
 	struct pod_waiter waiter;
 };
 
@@ -107,7 +107,9 @@ static void serve(struct control_conn *conn)
 		on_outcome(&conn->waiter, POD_REFUSED, err.text);
 		return;
 	}
-	conn->uid = mem_strdup(req.kind == REQUEST_ADD ? req.spec->uid : req.kind == REQUEST_DEL ? req.uid : "");
+	conn->uid = mem_strdup(req.kind == REQUEST_ADD   ? req.spec->uid
+	                       : req.kind == REQUEST_DEL ? req.uid
+	                                                 : "");
 	if (!conn->uid) {
 		request_done(&req);
 		on_outcome(&conn->waiter, POD_REFUSED, err_str(-ENOMEM));
@@ -191,7 +193,10 @@ static int conn_new(struct control *control, int fd)
 		fd_close(&fd);
 		return rc;
 	}
-	*conn = (struct control_conn){.control = control, .fd = fd, .watch = {.fd = -1, .ready = on_ready}, .waiter = {.done = on_outcome}};
+	*conn = (struct control_conn){.control = control,
+	        .fd = fd,
+	        .watch = {.fd = -1, .ready = on_ready},
+	        .waiter = {.done = on_outcome}};
 	list_init(&conn->node);
 	list_init(&conn->waiter.node);
 	timer_init(&conn->deadline, on_deadline);
@@ -210,7 +215,8 @@ static int conn_new(struct control *control, int fd)
 static void resume(struct control *control)
 {
 	if (control->is_paused && control->conn_cnt < CONTROL_CONN_MAX)
-		control->is_paused = loop_add(control->loop, &control->watch, control->socket.fd, EPOLLIN) < 0;
+		control->is_paused =
+		        loop_add(control->loop, &control->watch, control->socket.fd, EPOLLIN) < 0;
 }
 
 static void on_connection(struct watch *watch, uint32_t events)
@@ -223,7 +229,8 @@ static void on_connection(struct watch *watch, uint32_t events)
 	if (rc < 0 && rc != -EAGAIN)
 		log_msg(control->log, LOG_WARN, TARGET, "a client was not accepted: %s", err_str(rc));
 	/* Without a descriptor to spare, the end of one of ours is what to wait for. */
-	bool is_full = control->conn_cnt >= CONTROL_CONN_MAX || ((rc == -EMFILE || rc == -ENFILE) && control->conn_cnt > 0);
+	bool is_full = control->conn_cnt >= CONTROL_CONN_MAX ||
+	               ((rc == -EMFILE || rc == -ENFILE) && control->conn_cnt > 0);
 	if (is_full) {
 		loop_del(control->loop, &control->watch);
 		control->is_paused = true;
@@ -232,7 +239,11 @@ static void on_connection(struct watch *watch, uint32_t events)
 
 void control_init(struct control *control, struct loop *loop, struct log *log, struct pods *pods)
 {
-	*control = (struct control){.loop = loop, .log = log, .pods = pods, .socket = {.fd = -1}, .watch = {.fd = -1, .ready = on_connection}};
+	*control = (struct control){.loop = loop,
+	        .log = log,
+	        .pods = pods,
+	        .socket = {.fd = -1},
+	        .watch = {.fd = -1, .ready = on_connection}};
 	list_init(&control->conns);
 }
 

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
-/* The control socket: takes requests, waits for their pods, answers. Only processes of the agent's own user are heard. */
+/* The control socket: takes requests, waits for their pods, answers. Only processes of the agent's own user
+ * are heard. */
 #ifndef CULVERT_CNI_AGENT_CONTROL_H
 #define CULVERT_CNI_AGENT_CONTROL_H
 
@@ -13,19 +14,20 @@
 #define CONTROL_CONN_MAX 64
 /* Deadline of a request's bytes, and of taking the answer, milliseconds. */
 #define CONTROL_DEADLINE_MS 5000
-/* Longest wait for a pod, milliseconds: time for a data plane that is just starting. The pod stays as it is then. */
+/* Longest wait for a pod, milliseconds: time for a data plane that is just starting. The pod stays as it is
+ * then. */
 #define CONTROL_WAIT_MS 15000
 
 /* The server. Private. */
 struct control {
-	struct loop *loop;  /* borrowed */
-	struct log *log;    /* borrowed */
-	struct pods *pods;  /* borrowed */
+	struct loop *loop; /* borrowed */
+	struct log *log;   /* borrowed */
+	struct pods *pods; /* borrowed */
 	struct unix_socket socket;
 	struct watch watch;
 	struct list conns;
 	size_t conn_cnt;
-	bool is_paused;     /* the listener is not watched, there are too many */
+	bool is_paused; /* the listener is not watched, there are too many */
 };
 
 /* Nothing is open yet. */

@@ -40,7 +40,8 @@ static int apply(const struct job *job, struct err *err)
 	if (rc < 0)
 		return rc;
 	if (!owns)
-		return err_set(err, -EADDRNOTAVAIL, "no interface of the network namespace carries an address of the pod");
+		return err_set(err, -EADDRNOTAVAIL,
+		        "no interface of the network namespace carries an address of the pod");
 	if (!job->must_apply)
 		return 0;
 	struct buf text;
@@ -130,7 +131,8 @@ static void on_exit_of_child(struct watch *watch, uint32_t events)
 	if (n > 0)
 		text[n] = 0;
 	else if (WIFSIGNALED(status) && WTERMSIG(status) == SIGKILL)
-		snprintf(text, sizeof(text), "work in the network namespace was killed or took longer than %d s", JOB_MS / 1000);
+		snprintf(text, sizeof(text),
+		        "work in the network namespace was killed or took longer than %d s", JOB_MS / 1000);
 	else
 		snprintf(text, sizeof(text), "work in the network namespace failed, wait status %d", status);
 	finish(job, text);
@@ -214,7 +216,12 @@ void jobs_done(struct jobs *jobs)
 
 void job_init(struct job *job, struct jobs *jobs, void (*done)(struct job *job, const char *error))
 {
-	*job = (struct job){.jobs = jobs, .netns_fd = -1, .pid_fd = -1, .text_fd = -1, .done = done, .watch = {.fd = -1, .ready = on_exit_of_child}};
+	*job = (struct job){.jobs = jobs,
+	        .netns_fd = -1,
+	        .pid_fd = -1,
+	        .text_fd = -1,
+	        .done = done,
+	        .watch = {.fd = -1, .ready = on_exit_of_child}};
 	list_init(&job->node);
 	timer_init(&job->deadline, on_deadline);
 }

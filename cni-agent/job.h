@@ -32,23 +32,24 @@ struct jobs {
 	struct list waiting; /* struct job.node */
 	struct list running; /* struct job.node */
 	size_t running_cnt;
-	struct timer turn;   /* starts waiting ones from the loop, so that done never comes from within job_start */
+	struct timer
+	        turn; /* starts waiting ones from the loop, so that done never comes from within job_start */
 };
 
 /* One job, embedded in its owner; reusable when done. */
 struct job {
-	struct list node;       /* on waiting or running, else detached */
+	struct list node; /* on waiting or running, else detached */
 	struct jobs *jobs;
 	enum job_kind kind;
-	bool must_apply;        /* JOB_APPLY: false = check the address only */
-	int netns_fd;           /* borrowed until done */
-	const struct ip *ips;   /* JOB_APPLY; borrowed until done */
+	bool must_apply;      /* JOB_APPLY: false = check the address only */
+	int netns_fd;         /* borrowed until done */
+	const struct ip *ips; /* JOB_APPLY; borrowed until done */
 	size_t ip_cnt;
-	struct rules rules;     /* JOB_APPLY; names borrowed until done */
-	pid_t pid;              /* the child */
-	int pid_fd;             /* its pidfd, -1 = not running */
-	int text_fd;            /* what it has to say, -1 = not running */
-	struct watch watch;     /* of pid_fd */
+	struct rules rules; /* JOB_APPLY; names borrowed until done */
+	pid_t pid;          /* the child */
+	int pid_fd;         /* its pidfd, -1 = not running */
+	int text_fd;        /* what it has to say, -1 = not running */
+	struct watch watch; /* of pid_fd */
 	struct timer deadline;
 	/* Called once; error is NULL or what went wrong (borrowed). The job may be started again. */
 	void (*done)(struct job *job, const char *error);

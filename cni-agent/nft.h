@@ -5,7 +5,8 @@
 
 #include "base/err.h"
 
-/* Runs commands as one transaction in the namespace of the caller: all or nothing. -EIO with nft's own words, -ENOMEM. */
+/* Runs commands as one transaction in the namespace of the caller: all or nothing. -EIO with nft's own words,
+ * -ENOMEM. */
 int nft_run(const char *commands, struct err *err);
 
 #endif

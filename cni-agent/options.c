@@ -16,53 +16,71 @@
 #include "request.h"
 
 enum option_id {
-	OPT_SOCKET = 256, OPT_ZDS_SOCKET, OPT_PODS, OPT_STATE, OPT_LOG_LEVEL, OPT_LOG_JSON, OPT_NO_RULES, OPT_DNS, OPT_IPV6, OPT_HELP, OPT_VERSION,
-	OPT_UID, OPT_NAME, OPT_NAMESPACE, OPT_ACCOUNT, OPT_NETNS, OPT_PID, OPT_IP, OPT_INGRESS, OPT_IF,
+	OPT_SOCKET = 256,
+	OPT_ZDS_SOCKET,
+	OPT_PODS,
+	OPT_STATE,
+	OPT_LOG_LEVEL,
+	OPT_LOG_JSON,
+	OPT_NO_RULES,
+	OPT_DNS,
+	OPT_IPV6,
+	OPT_HELP,
+	OPT_VERSION,
+	OPT_UID,
+	OPT_NAME,
+	OPT_NAMESPACE,
+	OPT_ACCOUNT,
+	OPT_NETNS,
+	OPT_PID,
+	OPT_IP,
+	OPT_INGRESS,
+	OPT_IF,
 };
 
 static const struct option server_options[] = {
-	{"socket", required_argument, NULL, OPT_SOCKET},
-	{"zds-socket", required_argument, NULL, OPT_ZDS_SOCKET},
-	{"pods", required_argument, NULL, OPT_PODS},
-	{"state", required_argument, NULL, OPT_STATE},
-	{"log-level", required_argument, NULL, OPT_LOG_LEVEL},
-	{"log-json", no_argument, NULL, OPT_LOG_JSON},
-	{"no-rules", no_argument, NULL, OPT_NO_RULES},
-	{"dns-capture", optional_argument, NULL, OPT_DNS},
-	{"ipv6", required_argument, NULL, OPT_IPV6},
-	{"help", no_argument, NULL, OPT_HELP},
-	{"version", no_argument, NULL, OPT_VERSION},
-	{NULL, 0, NULL, 0},
+        {"socket", required_argument, NULL, OPT_SOCKET},
+        {"zds-socket", required_argument, NULL, OPT_ZDS_SOCKET},
+        {"pods", required_argument, NULL, OPT_PODS},
+        {"state", required_argument, NULL, OPT_STATE},
+        {"log-level", required_argument, NULL, OPT_LOG_LEVEL},
+        {"log-json", no_argument, NULL, OPT_LOG_JSON},
+        {"no-rules", no_argument, NULL, OPT_NO_RULES},
+        {"dns-capture", optional_argument, NULL, OPT_DNS},
+        {"ipv6", required_argument, NULL, OPT_IPV6},
+        {"help", no_argument, NULL, OPT_HELP},
+        {"version", no_argument, NULL, OPT_VERSION},
+        {NULL, 0, NULL, 0},
 };
 
 static const struct option add_options[] = {
-	{"socket", required_argument, NULL, OPT_SOCKET},
-	{"uid", required_argument, NULL, OPT_UID},
-	{"name", required_argument, NULL, OPT_NAME},
-	{"namespace", required_argument, NULL, OPT_NAMESPACE},
-	{"service-account", required_argument, NULL, OPT_ACCOUNT},
-	{"netns", required_argument, NULL, OPT_NETNS},
-	{"pid", required_argument, NULL, OPT_PID},
-	{"ip", required_argument, NULL, OPT_IP},
-	{"dns-capture", optional_argument, NULL, OPT_DNS},
-	{"ingress-mode", optional_argument, NULL, OPT_INGRESS},
-	{"virtual-interface", required_argument, NULL, OPT_IF},
-	{"help", no_argument, NULL, OPT_HELP},
-	{NULL, 0, NULL, 0},
+        {"socket", required_argument, NULL, OPT_SOCKET},
+        {"uid", required_argument, NULL, OPT_UID},
+        {"name", required_argument, NULL, OPT_NAME},
+        {"namespace", required_argument, NULL, OPT_NAMESPACE},
+        {"service-account", required_argument, NULL, OPT_ACCOUNT},
+        {"netns", required_argument, NULL, OPT_NETNS},
+        {"pid", required_argument, NULL, OPT_PID},
+        {"ip", required_argument, NULL, OPT_IP},
+        {"dns-capture", optional_argument, NULL, OPT_DNS},
+        {"ingress-mode", optional_argument, NULL, OPT_INGRESS},
+        {"virtual-interface", required_argument, NULL, OPT_IF},
+        {"help", no_argument, NULL, OPT_HELP},
+        {NULL, 0, NULL, 0},
 };
 
 static const struct option del_options[] = {
-	{"socket", required_argument, NULL, OPT_SOCKET},
-	{"uid", required_argument, NULL, OPT_UID},
-	{"help", no_argument, NULL, OPT_HELP},
-	{NULL, 0, NULL, 0},
+        {"socket", required_argument, NULL, OPT_SOCKET},
+        {"uid", required_argument, NULL, OPT_UID},
+        {"help", no_argument, NULL, OPT_HELP},
+        {NULL, 0, NULL, 0},
 };
 
 static const struct option list_options[] = {
-	{"socket", required_argument, NULL, OPT_SOCKET},
-	{"output", required_argument, NULL, 'o'},
-	{"help", no_argument, NULL, OPT_HELP},
-	{NULL, 0, NULL, 0},
+        {"socket", required_argument, NULL, OPT_SOCKET},
+        {"output", required_argument, NULL, 'o'},
+        {"help", no_argument, NULL, OPT_HELP},
+        {NULL, 0, NULL, 0},
 };
 
 const char *options_help(void)
@@ -71,7 +89,8 @@ const char *options_help(void)
 	       "       culvert-cni-agent [--socket PATH] COMMAND   ask a serving agent\n"
 	       "\n"
 	       "Serving:\n"
-	       "  --zds-socket PATH      where the data plane connects (" OPTIONS_ZDS_SOCKET ", or $ZTUNNEL_UDS_ADDRESS)\n"
+	       "  --zds-socket PATH      where the data plane connects (" OPTIONS_ZDS_SOCKET
+	       ", or $ZTUNNEL_UDS_ADDRESS)\n"
 	       "  --socket PATH          control socket (" OPTIONS_SOCKET ")\n"
 	       "  --pods PATH            pods file, or directory of *.yaml, watched for changes\n"
 	       "  --state DIR            keep pods of the control socket there, to find them again after a restart\n"
@@ -114,7 +133,8 @@ static int parse_probe(const char *variable, uint8_t family, struct ip *ip, stru
 	if (!text || text[0] == 0)
 		return 0;
 	if (ip_parse(text, strlen(text), &parsed) < 0 || parsed.family != family)
-		return err_set(err, -EINVAL, "%s: an IPv%d address is expected, not `%s`", variable, family, text);
+		return err_set(
+		        err, -EINVAL, "%s: an IPv%d address is expected, not `%s`", variable, family, text);
 	*ip = parsed;
 	return 0;
 }
@@ -193,7 +213,8 @@ static int add_to(const char **list, size_t *cnt, size_t max, const char *name, 
 	return 0;
 }
 
-static int take_command_option(struct options *options, struct pod_args *args, char **argv, int id, struct err *err)
+static int take_command_option(
+        struct options *options, struct pod_args *args, char **argv, int id, struct err *err)
 {
 	if (optarg && !utf8_valid(optarg, strlen(optarg)))
 		return err_set(err, -EINVAL, "a value is not valid UTF-8");
@@ -218,7 +239,12 @@ static int take_command_option(struct options *options, struct pod_args *args, c
 			return err_set(err, -EINVAL, "-o: json is expected, not `%s`", optarg);
 		options->json = true;
 		return 0;
-	case OPT_UID: case OPT_NAME: case OPT_NAMESPACE: case OPT_ACCOUNT: case OPT_NETNS: case OPT_PID:
+	case OPT_UID:
+	case OPT_NAME:
+	case OPT_NAMESPACE:
+	case OPT_ACCOUNT:
+	case OPT_NETNS:
+	case OPT_PID:
 		args->texts[id - OPT_UID] = optarg;
 		return 0;
 	default:
@@ -309,7 +335,9 @@ static int write_request(struct options *options, const struct pod_args *args, s
 	if (rc < 0)
 		return rc;
 	json_obj_end(&json);
-	return options->request.err ? err_set(err, -EINVAL, "the request is longer than %d bytes", REQUEST_MAX) : 0;
+	return options->request.err
+	               ? err_set(err, -EINVAL, "the request is longer than %d bytes", REQUEST_MAX)
+	               : 0;
 }
 
 /* argv[0] is the command word. */
@@ -321,9 +349,9 @@ static int parse_command(struct options *options, int argc, char **argv, struct 
 		const char *shorts;
 		const struct option *table;
 	} commands[] = {
-		{"add", COMMAND_ADD, ":", add_options},
-		{"del", COMMAND_DEL, ":", del_options},
-		{"list", COMMAND_LIST, ":o:", list_options},
+	        {"add", COMMAND_ADD, ":", add_options},
+	        {"del", COMMAND_DEL, ":", del_options},
+	        {"list", COMMAND_LIST, ":o:", list_options},
 	};
 	size_t i = 0;
 	while (i < sizeof(commands) / sizeof(commands[0]) && strcmp(commands[i].word, argv[0]) != 0)
@@ -351,8 +379,11 @@ static int parse_command(struct options *options, int argc, char **argv, struct 
 int options_parse(struct options *options, int argc, char **argv, struct err *err)
 {
 	const char *zds_socket = getenv("ZTUNNEL_UDS_ADDRESS");
-	*options = (struct options){.zds_socket = zds_socket && zds_socket[0] ? zds_socket : OPTIONS_ZDS_SOCKET, .socket = OPTIONS_SOCKET,
-		.log_level = getenv("RUST_LOG"), .config = {.ipv6 = true, .probe4 = rules_probe4(), .probe6 = rules_probe6()}};
+	*options =
+	        (struct options){.zds_socket = zds_socket && zds_socket[0] ? zds_socket : OPTIONS_ZDS_SOCKET,
+	                .socket = OPTIONS_SOCKET,
+	                .log_level = getenv("RUST_LOG"),
+	                .config = {.ipv6 = true, .probe4 = rules_probe4(), .probe6 = rules_probe6()}};
 	buf_init(&options->request, REQUEST_MAX);
 	int rc = parse_probe("HOST_PROBE_SNAT_IP", 4, &options->config.probe4, err);
 	if (rc == 0)

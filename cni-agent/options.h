@@ -26,8 +26,8 @@ struct options {
 	const char *log_level;  /* RUST_LOG syntax */
 	bool log_json;
 	struct pods_config config;
-	bool json;              /* COMMAND_LIST: as JSON */
-	struct buf request;     /* COMMAND_ADD, COMMAND_DEL, COMMAND_LIST: what to send */
+	bool json;          /* COMMAND_LIST: as JSON */
+	struct buf request; /* COMMAND_ADD, COMMAND_DEL, COMMAND_LIST: what to send */
 };
 
 /* Parses. -EINVAL with text: the use is wrong. options must be freed with options_done either way. */

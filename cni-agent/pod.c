@@ -13,19 +13,31 @@
 /* Largest pid the kernel gives (PID_MAX_LIMIT). */
 #define PID_MAX 4194304
 
-enum pod_key { KEY_NAME, KEY_NAMESPACE, KEY_ACCOUNT, KEY_UID, KEY_NETNS, KEY_PID, KEY_IPS, KEY_DNS, KEY_INGRESS, KEY_IFS, KEY_CNT };
+enum pod_key {
+	KEY_NAME,
+	KEY_NAMESPACE,
+	KEY_ACCOUNT,
+	KEY_UID,
+	KEY_NETNS,
+	KEY_PID,
+	KEY_IPS,
+	KEY_DNS,
+	KEY_INGRESS,
+	KEY_IFS,
+	KEY_CNT
+};
 
 static const struct yaml_key keys[KEY_CNT] = {
-	[KEY_NAME] = {"name", true},
-	[KEY_NAMESPACE] = {"namespace", true},
-	[KEY_ACCOUNT] = {"serviceAccount", true},
-	[KEY_UID] = {"uid", true},
-	[KEY_NETNS] = {"netns", false},
-	[KEY_PID] = {"pid", false},
-	[KEY_IPS] = {"ips", true},
-	[KEY_DNS] = {"dnsCapture", false},
-	[KEY_INGRESS] = {"ingressMode", false},
-	[KEY_IFS] = {"virtualInterfaces", false},
+        [KEY_NAME] = {"name", true},
+        [KEY_NAMESPACE] = {"namespace", true},
+        [KEY_ACCOUNT] = {"serviceAccount", true},
+        [KEY_UID] = {"uid", true},
+        [KEY_NETNS] = {"netns", false},
+        [KEY_PID] = {"pid", false},
+        [KEY_IPS] = {"ips", true},
+        [KEY_DNS] = {"dnsCapture", false},
+        [KEY_INGRESS] = {"ingressMode", false},
+        [KEY_IFS] = {"virtualInterfaces", false},
 };
 
 static int no_memory(struct err *err)
@@ -34,7 +46,8 @@ static int no_memory(struct err *err)
 }
 
 /* A text that is there, at most max bytes, without control characters. */
-static int read_text(const struct yaml_node *node, size_t max, struct arena *arena, const char **ret_text, struct err *err)
+static int read_text(
+        const struct yaml_node *node, size_t max, struct arena *arena, const char **ret_text, struct err *err)
 {
 	const char *text;
 	int rc = yaml_str(node, &text, err);
@@ -66,7 +79,8 @@ static int read_names(const struct yaml_node *const *values, struct pod_spec *sp
 	return rc;
 }
 
-static int read_place(const struct yaml_node *node, const struct yaml_node *const *values, struct pod_spec *spec, struct err *err)
+static int read_place(const struct yaml_node *node, const struct yaml_node *const *values,
+        struct pod_spec *spec, struct err *err)
 {
 	if (!values[KEY_NETNS] == !values[KEY_PID])
 		return yaml_error(node, err, "one of the keys `netns` and `pid` is expected");
@@ -115,7 +129,8 @@ bool pod_if_valid(const char *name)
 {
 	static const char allowed[] = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_.:-";
 	size_t len = strlen(name);
-	return len >= 1 && len <= 15 && strspn(name, allowed) == len && strcmp(name, ".") != 0 && strcmp(name, "..") != 0;
+	return len >= 1 && len <= 15 && strspn(name, allowed) == len && strcmp(name, ".") != 0 &&
+	       strcmp(name, "..") != 0;
 }
 
 static int read_ifs(const struct yaml_node *list, struct pod_spec *spec, struct err *err)
@@ -162,7 +177,8 @@ static int check_packet(const struct yaml_node *node, const struct pod_spec *spe
 	size_t len;
 	struct zds_request add = {.type = ZDS_ADD, .uid = spec->uid, .has_info = true, .info = spec->info};
 	if (zds_encode_request(&add, packet, sizeof(packet), &len, NULL) < 0)
-		return yaml_error(node, err, "uid and names together do not fit a packet of %d bytes", ZDS_PACKET_MAX);
+		return yaml_error(
+		        node, err, "uid and names together do not fit a packet of %d bytes", ZDS_PACKET_MAX);
 	return 0;
 }
 
@@ -210,16 +226,19 @@ void pod_spec_unref(const struct pod_spec *spec)
 
 bool pod_info_eq(const struct workload_info *a, const struct workload_info *b)
 {
-	return strcmp(a->name, b->name) == 0 && strcmp(a->ns, b->ns) == 0 && strcmp(a->service_account, b->service_account) == 0;
+	return strcmp(a->name, b->name) == 0 && strcmp(a->ns, b->ns) == 0 &&
+	       strcmp(a->service_account, b->service_account) == 0;
 }
 
 bool pod_spec_eq(const struct pod_spec *a, const struct pod_spec *b)
 {
-	if (strcmp(a->uid, b->uid) != 0 || !pod_info_eq(&a->info, &b->info) || a->pid != b->pid || !a->netns != !b->netns)
+	if (strcmp(a->uid, b->uid) != 0 || !pod_info_eq(&a->info, &b->info) || a->pid != b->pid ||
+	        !a->netns != !b->netns)
 		return false;
 	if (a->netns && strcmp(a->netns, b->netns) != 0)
 		return false;
-	if (a->dns != b->dns || a->is_ingress != b->is_ingress || a->ip_cnt != b->ip_cnt || a->if_cnt != b->if_cnt)
+	if (a->dns != b->dns || a->is_ingress != b->is_ingress || a->ip_cnt != b->ip_cnt ||
+	        a->if_cnt != b->if_cnt)
 		return false;
 	for (size_t i = 0; i < a->ip_cnt; i++)
 		if (!ip_eq(&a->ips[i], &b->ips[i]))

@@ -73,7 +73,8 @@ bool pod_spec_eq(const struct pod_spec *a, const struct pod_spec *b);
 /* Whether name, namespace and service account agree. */
 bool pod_info_eq(const struct workload_info *a, const struct workload_info *b);
 
-/* Whether an interface name is safe in a rule: 1 to 15 of letters, digits and _.:- (the kernel's IFNAMSIZ - 1). */
+/* Whether an interface name is safe in a rule: 1 to 15 of letters, digits and _.:- (the kernel's IFNAMSIZ -
+ * 1). */
 bool pod_if_valid(const char *name);
 
 /* Opens an object's members in the form that pod_spec_read takes; the caller opens and closes the object. */

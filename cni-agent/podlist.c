@@ -54,7 +54,8 @@ static int on_pod(void *ctx, const struct yaml_node *item, struct err *err)
 	if (rc < 0) {
 		mem_free(entry);
 		pod_spec_unref(spec);
-		return rc == -ENOSPC ? yaml_error(item, err, "more than %d pods", LIMIT_PODS) : err_set(err, rc, "%s", err_str(rc));
+		return rc == -ENOSPC ? yaml_error(item, err, "more than %d pods", LIMIT_PODS)
+		                     : err_set(err, rc, "%s", err_str(rc));
 	}
 	entry->spec = spec;
 	list_add_tail(&reading->pods, &entry->node);
@@ -64,16 +65,19 @@ static int on_pod(void *ctx, const struct yaml_node *item, struct err *err)
 static int enter_known(struct reading *reading, const struct list *pods)
 {
 	int rc = 0;
-	list_for_each(it, (struct list *)(uintptr_t)pods) {
+	list_for_each(it, (struct list *)(uintptr_t)pods)
+	{
 		if (rc == 0)
-			rc = map_put(&reading->uids, (void *)(uintptr_t)list_entry(it, struct pod_entry, node)->spec, NULL);
+			rc = map_put(&reading->uids,
+			        (void *)(uintptr_t)list_entry(it, struct pod_entry, node)->spec, NULL);
 	}
 	return rc;
 }
 
 int pod_list_parse(const char *file, const char *text, size_t len, struct list *pods, struct err *err)
 {
-	const struct yaml_limits limits = {.text_max = FILE_MAX, .node_max = POD_NODES_MAX, .depth_max = POD_DEPTH_MAX};
+	const struct yaml_limits limits = {
+	        .text_max = FILE_MAX, .node_max = POD_NODES_MAX, .depth_max = POD_DEPTH_MAX};
 	const struct yaml_section section = {.name = "pods", .item = on_pod};
 	struct reading reading;
 	list_init(&reading.pods);
@@ -121,7 +125,8 @@ static int load_dir(const char *path, struct list *pods, struct err *err)
 		char file[POD_PATH_MAX + 1];
 		int n = snprintf(file, sizeof(file), "%s/%s", path, names[i]->d_name);
 		if (rc == 0)
-			rc = n < (int)sizeof(file) ? load_file(file, pods, err) : err_sys(err, -ENAMETOOLONG, "%s", path);
+			rc = n < (int)sizeof(file) ? load_file(file, pods, err)
+			                           : err_sys(err, -ENAMETOOLONG, "%s", path);
 		free(names[i]);
 	}
 	free(names);

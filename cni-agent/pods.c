@@ -22,8 +22,15 @@ static void pod_delete(struct pod *pod);
 const char *pod_state_str(enum pod_state state)
 {
 	static const char *const names[] = {
-		[POD_NEW] = "new", [POD_APPLYING] = "applying", [POD_CLEANING] = "cleaning", [POD_RENAMING] = "renaming", [POD_ADDING] = "adding",
-		[POD_PENDING] = "pending", [POD_ENROLLED] = "enrolled", [POD_UNDOING] = "undoing", [POD_DELETING] = "deleting",
+	        [POD_NEW] = "new",
+	        [POD_APPLYING] = "applying",
+	        [POD_CLEANING] = "cleaning",
+	        [POD_RENAMING] = "renaming",
+	        [POD_ADDING] = "adding",
+	        [POD_PENDING] = "pending",
+	        [POD_ENROLLED] = "enrolled",
+	        [POD_UNDOING] = "undoing",
+	        [POD_DELETING] = "deleting",
 	};
 	return names[state];
 }
@@ -143,7 +150,8 @@ static bool must_apply(const struct pod *pod)
 	return !pod->offer || pod->offer->netns_fd < 0 || pod->offer->spec != pod->want;
 }
 
-/* Open, check or rules failed: not a matter of the data plane, so not retried for a caller who waits (1.7). */
+/* Open, check or rules failed: not a matter of the data plane, so not retried for a caller who waits (1.7).
+ */
 static void apply_failed(struct pod *pod, const char *error)
 {
 	settle(pod);
@@ -170,7 +178,8 @@ static void apply_failed(struct pod *pod, const char *error)
 /* Another pod with the same namespace, or NULL. */
 static const struct pod *holder_of(const struct pod *self, const struct netns_id *id)
 {
-	list_for_each(it, &self->pods->all) {
+	list_for_each(it, &self->pods->all)
+	{
 		const struct pod *pod = list_entry(it, struct pod, node);
 		if (pod == self)
 			continue;
@@ -198,7 +207,9 @@ static int open_next(struct pod *pod, struct err *err)
 	if (!pod->next)
 		return err_set(err, -ENOMEM, "%s", err_str(-ENOMEM));
 	const struct pod *holder = holder_of(pod, &id);
-	return holder ? err_set(err, -EBUSY, "the network namespace is that of pod %.*s already", 128, holder->uid) : 0;
+	return holder ? err_set(err, -EBUSY, "the network namespace is that of pod %.*s already", 128,
+	                        holder->uid)
+	              : 0;
 }
 
 static void pod_apply(struct pod *pod)
@@ -218,8 +229,13 @@ static void pod_apply(struct pod *pod)
 	pod->job.netns_fd = pod->next->netns_fd;
 	pod->job.ips = want->ips;
 	pod->job.ip_cnt = want->ip_cnt;
-	pod->job.rules = (struct rules){.dns = want->dns == POD_DEFAULT ? config->dns : want->dns == POD_ON, .is_ingress = want->is_ingress,
-		.ipv6 = config->ipv6, .probe4 = config->probe4, .probe6 = config->probe6, .ifs = want->ifs, .if_cnt = want->if_cnt};
+	pod->job.rules = (struct rules){.dns = want->dns == POD_DEFAULT ? config->dns : want->dns == POD_ON,
+	        .is_ingress = want->is_ingress,
+	        .ipv6 = config->ipv6,
+	        .probe4 = config->probe4,
+	        .probe6 = config->probe6,
+	        .ifs = want->ifs,
+	        .if_cnt = want->if_cnt};
 	job_start(&pod->job);
 }
 
@@ -264,7 +280,8 @@ static void applied(struct pod *pod, const char *error)
 	save_state(pod);
 	settle(pod);
 	pod->must_rename |= prev && !pod_info_eq(&prev->spec->info, &next->spec->info);
-	if (prev && prev->netns_fd >= 0 && !netns_eq(&prev->netns_id, &next->netns_id) && !pod->pods->config.no_rules) {
+	if (prev && prev->netns_fd >= 0 && !netns_eq(&prev->netns_id, &next->netns_id) &&
+	        !pod->pods->config.no_rules) {
 		pod->old = prev;
 		pod->state = POD_CLEANING;
 		start_undo_job(pod, prev);
@@ -363,7 +380,8 @@ static void removed(struct pod *pod)
 		return;
 	}
 	char text[ERR_TEXT_MAX + 64];
-	snprintf(text, sizeof(text), "the pod is out of the mesh, but its rules were not removed: %s", pod->error);
+	snprintf(text, sizeof(text), "the pod is out of the mesh, but its rules were not removed: %s",
+	        pod->error);
 	answer(pod, pod->error[0] ? POD_REFUSED : POD_DONE, pod->error[0] ? text : NULL);
 	pod_forget(pod);
 }
@@ -388,7 +406,8 @@ static void pod_delete(struct pod *pod)
 
 static void deleted(struct pod *pod, const char *error)
 {
-	/* A connection was lost or full; the others know. Once all that are left have acknowledged, it is gone. */
+	/* A connection was lost or full; the others know. Once all that are left have acknowledged, it is
+	 * gone. */
 	if (error)
 		retry_later(pod);
 	else
@@ -456,7 +475,11 @@ static int pod_new(struct pods *pods, const char *uid, struct pod **ret_pod)
 	char *copy = mem_strdup(uid);
 	int rc = -ENOMEM;
 	if (pod && copy) {
-		*pod = (struct pod){.pods = pods, .uid = copy, .state = POD_NEW, .delay_ms = PODS_RETRY_MIN_MS, .call = {.done = on_call}};
+		*pod = (struct pod){.pods = pods,
+		        .uid = copy,
+		        .state = POD_NEW,
+		        .delay_ms = PODS_RETRY_MIN_MS,
+		        .call = {.done = on_call}};
 		rc = map_put(&pods->by_uid, pod, NULL);
 	}
 	if (rc < 0) {
@@ -475,7 +498,8 @@ static int pod_new(struct pods *pods, const char *uid, struct pod **ret_pod)
 }
 
 /* Sets what is wanted and lets the pod move, now or when it has finished what it does. */
-static void pod_want(struct pod *pod, const struct pod_spec *spec, enum pod_origin origin, struct pod_waiter *waiter)
+static void pod_want(
+        struct pod *pod, const struct pod_spec *spec, enum pod_origin origin, struct pod_waiter *waiter)
 {
 	answer(pod, POD_REFUSED, "overtaken by a later request for the same pod");
 	pod_spec_unref(pod->want);
@@ -490,7 +514,8 @@ static void pod_want(struct pod *pod, const struct pod_spec *spec, enum pod_orig
 		pod_step(pod);
 }
 
-static int want_new(struct pods *pods, const struct pod_spec *spec, enum pod_origin origin, struct pod_waiter *waiter)
+static int want_new(
+        struct pods *pods, const struct pod_spec *spec, enum pod_origin origin, struct pod_waiter *waiter)
 {
 	struct pod *pod = map_get_str(&pods->by_uid, spec->uid);
 	int rc = pod ? 0 : pod_new(pods, spec->uid, &pod);
@@ -503,7 +528,8 @@ static int want_new(struct pods *pods, const struct pod_spec *spec, enum pod_ori
 
 /* --- public --------------------------------------------------------------- */
 
-void pods_init(struct pods *pods, struct loop *loop, struct log *log, const struct pods_config *config, struct zds_server *zds)
+void pods_init(struct pods *pods, struct loop *loop, struct log *log, const struct pods_config *config,
+        struct zds_server *zds)
 {
 	*pods = (struct pods){.loop = loop, .log = log, .config = *config, .zds = zds};
 	jobs_init(&pods->jobs, loop);
@@ -515,7 +541,8 @@ void pods_done(struct pods *pods)
 {
 	pods->settled = NULL;
 	jobs_done(&pods->jobs);
-	list_for_each_safe(it, &pods->all) {
+	list_for_each_safe(it, &pods->all)
+	{
 		struct pod *pod = list_entry(it, struct pod, node);
 		answer(pod, POD_WAITS, "the agent is ending");
 		pod_free(pod);
@@ -525,8 +552,7 @@ void pods_done(struct pods *pods)
 
 void pods_sync(struct pods *pods, const struct list *entries)
 {
-	list_for_each(it, &pods->all)
-		list_entry(it, struct pod, node)->is_listed = false;
+	list_for_each(it, &pods->all) list_entry(it, struct pod, node)->is_listed = false;
 	for (const struct list *it = entries->next; it != entries; it = it->next) {
 		const struct pod_spec *spec = list_entry(it, struct pod_entry, node)->spec;
 		struct pod *pod = map_get_str(&pods->by_uid, spec->uid);
@@ -538,7 +564,8 @@ void pods_sync(struct pods *pods, const struct list *entries)
 		if (rc < 0)
 			log_msg(pods->log, LOG_ERROR, TARGET, "pod %.*s: %s", 128, spec->uid, err_str(rc));
 	}
-	list_for_each_safe(it, &pods->all) {
+	list_for_each_safe(it, &pods->all)
+	{
 		struct pod *pod = list_entry(it, struct pod, node);
 		if (pod->origin == POD_OF_FILE && pod->want && !pod->is_listed)
 			pod_want(pod, NULL, POD_OF_FILE, NULL);
@@ -601,7 +628,8 @@ static int snapshot(void *ctx, struct offer ***ret_offers, size_t *ret_cnt)
 	struct offer **offers = mem_zalloc(map_cnt(&pods->by_uid) + 1, sizeof(struct offer *));
 	if (!offers)
 		return -ENOMEM;
-	list_for_each(it, &pods->all) {
+	list_for_each(it, &pods->all)
+	{
 		struct pod *pod = list_entry(it, struct pod, node);
 		if (pod->offer && pod->want && pod->state != POD_UNDOING && pod->state != POD_DELETING)
 			offers[cnt++] = offer_ref(pod->offer);
@@ -632,7 +660,8 @@ struct zds_source pods_source(struct pods *pods)
 
 void pods_write(const struct pods *pods, struct json *json)
 {
-	static const char *const origins[] = {[POD_OF_FILE] = "file", [POD_OF_STATE] = "socket", [POD_OF_SOCKET] = "socket"};
+	static const char *const origins[] = {
+	        [POD_OF_FILE] = "file", [POD_OF_STATE] = "socket", [POD_OF_SOCKET] = "socket"};
 	json_arr(json);
 	for (const struct list *it = pods->all.next; it != &pods->all; it = it->next) {
 		const struct pod *pod = list_entry(it, struct pod, node);

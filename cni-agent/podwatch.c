@@ -50,10 +50,14 @@ static int folder_of(const char *path, char dst[POD_PATH_MAX + 1])
 	return 0;
 }
 
-int podwatch_open(struct podwatch *podwatch, struct loop *loop, const char *path, void (*changed)(struct podwatch *podwatch), struct err *err)
+int podwatch_open(struct podwatch *podwatch, struct loop *loop, const char *path,
+        void (*changed)(struct podwatch *podwatch), struct err *err)
 {
 	char folder[POD_PATH_MAX + 1];
-	*podwatch = (struct podwatch){.loop = loop, .fd = inotify_init1(IN_CLOEXEC | IN_NONBLOCK), .watch = {.fd = -1, .ready = on_events}, .changed = changed};
+	*podwatch = (struct podwatch){.loop = loop,
+	        .fd = inotify_init1(IN_CLOEXEC | IN_NONBLOCK),
+	        .watch = {.fd = -1, .ready = on_events},
+	        .changed = changed};
 	timer_init(&podwatch->quiet, on_quiet);
 	int rc = podwatch->fd < 0 ? -errno : folder_of(path, folder);
 	if (rc == 0 && inotify_add_watch(podwatch->fd, folder, EVENTS) < 0)

@@ -24,7 +24,8 @@ struct podwatch {
 };
 
 /* Starts watching path. -errno with text. */
-int podwatch_open(struct podwatch *podwatch, struct loop *loop, const char *path, void (*changed)(struct podwatch *podwatch), struct err *err);
+int podwatch_open(struct podwatch *podwatch, struct loop *loop, const char *path,
+        void (*changed)(struct podwatch *podwatch), struct err *err);
 
 /* Stops. Harmless when fd is -1. */
 void podwatch_close(struct podwatch *podwatch);

@@ -39,7 +39,8 @@ static int parse_list(const struct yaml_node *node, struct request *req, struct 
 static int parse_root(const struct yaml_node *root, struct request *req, struct err *err)
 {
 	enum { ADD, DEL, LIST, CNT };
-	static const struct yaml_key keys[CNT] = {[ADD] = {"add", false}, [DEL] = {"del", false}, [LIST] = {"list", false}};
+	static const struct yaml_key keys[CNT] = {
+	        [ADD] = {"add", false}, [DEL] = {"del", false}, [LIST] = {"list", false}};
 	const struct yaml_node *values[CNT];
 	int rc = yaml_map(root, keys, CNT, false, values, err);
 	if (rc < 0)
@@ -77,7 +78,8 @@ void request_done(struct request *req)
 
 void answer_write(enum pod_outcome outcome, const char *error, struct buf *out)
 {
-	static const char *const names[] = {[POD_DONE] = "done", [POD_WAITS] = "pending", [POD_REFUSED] = "refused"};
+	static const char *const names[] = {
+	        [POD_DONE] = "done", [POD_WAITS] = "pending", [POD_REFUSED] = "refused"};
 	struct json json;
 	json_init(&json, out, false);
 	json_obj(&json);

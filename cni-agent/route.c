@@ -43,7 +43,8 @@ static int netlink_open(int *ret_fd)
 		return -errno;
 	struct timeval limit = {.tv_sec = ANSWER_SECONDS};
 	struct sockaddr_nl self = {.nl_family = AF_NETLINK};
-	if (setsockopt(fd, SOL_SOCKET, SO_RCVTIMEO, &limit, sizeof(limit)) < 0 || bind(fd, (struct sockaddr *)&self, sizeof(self)) < 0) {
+	if (setsockopt(fd, SOL_SOCKET, SO_RCVTIMEO, &limit, sizeof(limit)) < 0 ||
+	        bind(fd, (struct sockaddr *)&self, sizeof(self)) < 0) {
 		int rc = -errno;
 		fd_close(&fd);
 		return rc;
@@ -55,10 +56,14 @@ static int netlink_open(int *ret_fd)
 static void start(struct message *msg, uint16_t type, uint16_t flags, size_t fixed_len)
 {
 	memset(msg, 0, sizeof(*msg));
-	msg->head = (struct nlmsghdr){.nlmsg_len = NLMSG_LENGTH(fixed_len), .nlmsg_type = type, .nlmsg_flags = NLM_F_REQUEST | flags, .nlmsg_seq = 1};
+	msg->head = (struct nlmsghdr){.nlmsg_len = NLMSG_LENGTH(fixed_len),
+	        .nlmsg_type = type,
+	        .nlmsg_flags = NLM_F_REQUEST | flags,
+	        .nlmsg_seq = 1};
 }
 
-/* Attributes follow the fixed part, whose kinds differ in length. All callers together stay far below the room. */
+/* Attributes follow the fixed part, whose kinds differ in length. All callers together stay far below the
+ * room. */
 static void add_u32(struct message *msg, uint16_t type, uint32_t value)
 {
 	struct rtattr attr = {.rta_len = RTA_LENGTH(sizeof(value)), .rta_type = type};
@@ -192,15 +197,19 @@ static bool has_ipv6(void)
 {
 	char line[8];
 	/* This file belongs to the namespace of whoever reads it. */
-	return file_read_line("/proc/sys/net/ipv6/conf/lo/disable_ipv6", line, sizeof(line)) == 0 && strcmp(line, "0") == 0;
+	return file_read_line("/proc/sys/net/ipv6/conf/lo/disable_ipv6", line, sizeof(line)) == 0 &&
+	       strcmp(line, "0") == 0;
 }
 
 static int change_route(int family, uint16_t type, uint16_t flags)
 {
 	struct message msg;
 	start(&msg, type, flags, sizeof(msg.fixed.route));
-	msg.fixed.route = (struct rtmsg){.rtm_family = (uint8_t)family, .rtm_table = RULES_ROUTE_TABLE, .rtm_protocol = RTPROT_BOOT,
-		.rtm_scope = RT_SCOPE_HOST, .rtm_type = RTN_LOCAL};
+	msg.fixed.route = (struct rtmsg){.rtm_family = (uint8_t)family,
+	        .rtm_table = RULES_ROUTE_TABLE,
+	        .rtm_protocol = RTPROT_BOOT,
+	        .rtm_scope = RT_SCOPE_HOST,
+	        .rtm_type = RTN_LOCAL};
 	add_u32(&msg, RTA_OIF, if_nametoindex("lo"));
 	return change(&msg);
 }
@@ -209,7 +218,8 @@ static int change_rule(int family, uint16_t type, uint16_t flags)
 {
 	struct message msg;
 	start(&msg, type, flags, sizeof(msg.fixed.rule));
-	msg.fixed.rule = (struct fib_rule_hdr){.family = (uint8_t)family, .table = RULES_ROUTE_TABLE, .action = FR_ACT_TO_TBL};
+	msg.fixed.rule = (struct fib_rule_hdr){
+	        .family = (uint8_t)family, .table = RULES_ROUTE_TABLE, .action = FR_ACT_TO_TBL};
 	add_u32(&msg, FRA_PRIORITY, RULES_ROUTE_PRIORITY);
 	add_u32(&msg, FRA_FWMARK, RULES_MARK_REPLY);
 	add_u32(&msg, FRA_FWMASK, RULES_MARK_MASK);

@@ -38,7 +38,7 @@ static int path_of(const char *dir, const char *uid, char dst[POD_PATH_MAX + 1])
 		n = snprintf(dst, POD_PATH_MAX + 1, "%s/%s.yaml", dir, uid);
 	else
 		n = snprintf(dst, POD_PATH_MAX + 1, "%s/uid_%016" PRIx64 "%016" PRIx64 ".yaml", dir,
-			hash_bytes(&high, uid, strlen(uid)), hash_bytes(&low, uid, strlen(uid)));
+		        hash_bytes(&high, uid, strlen(uid)), hash_bytes(&low, uid, strlen(uid)));
 	return n > POD_PATH_MAX ? -ENAMETOOLONG : 0;
 }
 
@@ -65,7 +65,8 @@ static int load_one(const char *dir, const char *name, struct list *pods, struct
 	if (rc < 0)
 		return rc;
 	if (list_empty(&found) || found.next->next != &found ||
-		path_of(dir, list_entry(found.next, struct pod_entry, node)->spec->uid, expected) < 0 || strcmp(path, expected) != 0)
+	        path_of(dir, list_entry(found.next, struct pod_entry, node)->spec->uid, expected) < 0 ||
+	        strcmp(path, expected) != 0)
 		rc = err_set(err, -EINVAL, "%s: not written by this agent", path);
 	if (rc == 0)
 		list_move_all(pods, &found);

@@ -14,7 +14,8 @@
 /* Makes the directory (0700) if it is missing and checks that it belongs to this user. -errno with text. */
 int state_open(const char *dir, struct err *err);
 
-/* Appends a pod_entry for each readable file to pods; those that are not are logged and passed over. -errno with text. */
+/* Appends a pod_entry for each readable file to pods; those that are not are logged and passed over. -errno
+ * with text. */
 int state_load(const char *dir, struct log *log, struct list *pods, struct err *err);
 
 /* Writes the pod's file, replacing an older one. -errno with text. */

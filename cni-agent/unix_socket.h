@@ -15,10 +15,12 @@ struct unix_socket {
 	ino_t ino;
 };
 
-/* Listens at path (borrowed), mode 0600, replacing a socket that is there; anything else there is refused. -errno with text. */
+/* Listens at path (borrowed), mode 0600, replacing a socket that is there; anything else there is refused.
+ * -errno with text. */
 int unix_socket_open(struct unix_socket *sock, const char *path, int type, struct err *err);
 
-/* Closes it. The file goes unless another agent has put its own there meanwhile (reference node-agent.md 1.1). */
+/* Closes it. The file goes unless another agent has put its own there meanwhile (reference
+ * node-agent.md 1.1). */
 void unix_socket_close(struct unix_socket *sock);
 
 /* Accepts one connection, close-on-exec and non-blocking. -EAGAIN, other -errno. */

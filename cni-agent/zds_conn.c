@@ -52,7 +52,8 @@ static void end_all(struct zds_server *server, struct list *items, const char *w
 {
 	for (struct list *it = list_pop(items); it; it = list_pop(items)) {
 		struct zds_item *item = list_entry(it, struct zds_item, node);
-		/* An unsent part of a snapshot says nothing about its pod: the next connection gets it anew. */
+		/* An unsent part of a snapshot says nothing about its pod: the next connection gets it anew.
+		 */
 		if (why && item->call)
 			item_end(server, item, why);
 		else
@@ -90,7 +91,8 @@ static void set_phase(struct zds_conn *conn, enum zds_phase phase)
 		loop_cancel(conn->server->loop, &conn->deadline);
 	else
 		loop_after(conn->server->loop, &conn->deadline, ZDS_DEADLINE_MS);
-	(void)loop_mod(conn->server->loop, &conn->watch, phase == ZDS_PHASE_WRITE ? EPOLLIN | EPOLLOUT : EPOLLIN);
+	(void)loop_mod(
+	        conn->server->loop, &conn->watch, phase == ZDS_PHASE_WRITE ? EPOLLIN | EPOLLOUT : EPOLLIN);
 }
 
 static int encode(const struct zds_item *item, uint8_t *packet, size_t *ret_len, struct err *err)
@@ -111,7 +113,8 @@ static bool send_current(struct zds_conn *conn)
 	size_t len = 0;
 	int rc = encode(conn->current, packet, &len, &err);
 	if (rc == 0)
-		rc = zds_send(conn->fd, packet, len, conn->current->type == ZDS_ADD ? conn->current->offer->netns_fd : -1);
+		rc = zds_send(conn->fd, packet, len,
+		        conn->current->type == ZDS_ADD ? conn->current->offer->netns_fd : -1);
 	if (rc == -EAGAIN) {
 		if (conn->phase != ZDS_PHASE_WRITE)
 			set_phase(conn, ZDS_PHASE_WRITE);
@@ -150,11 +153,13 @@ static struct zds_item *item_new(enum zds_request_type type, struct offer *offer
 {
 	struct zds_item *item = mem_zalloc(1, sizeof(*item));
 	if (item)
-		*item = (struct zds_item){.type = type, .offer = offer ? offer_ref(offer) : NULL, .call = call};
+		*item = (struct zds_item){
+		        .type = type, .offer = offer ? offer_ref(offer) : NULL, .call = call};
 	return item;
 }
 
-int zds_conn_push(struct zds_conn *conn, enum zds_request_type type, struct offer *offer, struct zds_call *call)
+int zds_conn_push(
+        struct zds_conn *conn, enum zds_request_type type, struct offer *offer, struct zds_call *call)
 {
 	if (conn->update_cnt >= ZDS_QUEUE_MAX)
 		return -ENOBUFS;
@@ -172,7 +177,8 @@ int zds_conn_push(struct zds_conn *conn, enum zds_request_type type, struct offe
 static int queue_snapshot(struct zds_conn *conn, struct offer **offers, size_t cnt)
 {
 	for (size_t i = 0; i < cnt; i++) {
-		struct zds_item *item = item_new(offers[i]->netns_fd >= 0 ? ZDS_ADD : ZDS_KEEP, offers[i], NULL);
+		struct zds_item *item =
+		        item_new(offers[i]->netns_fd >= 0 ? ZDS_ADD : ZDS_KEEP, offers[i], NULL);
 		if (!item)
 			return -ENOMEM;
 		list_add_tail(&conn->snapshot, &item->node);
@@ -201,16 +207,22 @@ static const char *take_hello(struct zds_conn *conn, const uint8_t *packet, size
 	mem_free(offers);
 	if (rc < 0)
 		return "out of memory for a snapshot";
-	log_msg(server->log, LOG_INFO, TARGET, "connection %u: hello of version %d, sending a snapshot of %zu pods", conn->number, (int)version, cnt);
+	log_msg(server->log, LOG_INFO, TARGET,
+	        "connection %u: hello of version %d, sending a snapshot of %zu pods", conn->number,
+	        (int)version, cnt);
 	set_phase(conn, ZDS_PHASE_IDLE);
 	return NULL;
 }
 
 static void log_answer(const struct zds_conn *conn, const struct zds_item *item, const char *error)
 {
-	static const char *const names[] = {[ZDS_ADD] = "add", [ZDS_DEL] = "del", [ZDS_SNAPSHOT_SENT] = "snapshot sent", [ZDS_KEEP] = "keep"};
+	static const char *const names[] = {[ZDS_ADD] = "add",
+	        [ZDS_DEL] = "del",
+	        [ZDS_SNAPSHOT_SENT] = "snapshot sent",
+	        [ZDS_KEEP] = "keep"};
 	struct log_line line;
-	if (!log_begin(&line, conn->server->log, error ? LOG_WARN : LOG_DEBUG, TARGET, error ? "refused" : "acknowledged"))
+	if (!log_begin(&line, conn->server->log, error ? LOG_WARN : LOG_DEBUG, TARGET,
+	            error ? "refused" : "acknowledged"))
 		return;
 	log_u64(&line, "connection", conn->number);
 	log_str(&line, "request", names[item->type]);
@@ -294,10 +306,10 @@ static void on_deadline(struct timer *timer, uint64_t now)
 {
 	struct zds_conn *conn = list_entry(timer, struct zds_conn, deadline);
 	static const char *const why[] = {
-		[ZDS_PHASE_HELLO] = "no hello came in time",
-		[ZDS_PHASE_IDLE] = "",
-		[ZDS_PHASE_WRITE] = "a request could not be written in time",
-		[ZDS_PHASE_ANSWER] = "no acknowledgement came in time",
+	        [ZDS_PHASE_HELLO] = "no hello came in time",
+	        [ZDS_PHASE_IDLE] = "",
+	        [ZDS_PHASE_WRITE] = "a request could not be written in time",
+	        [ZDS_PHASE_ANSWER] = "no acknowledgement came in time",
 	};
 	zds_conn_close(conn, why[conn->phase]);
 }
@@ -309,7 +321,11 @@ int zds_conn_new(struct zds_server *server, int fd, struct zds_conn **ret_conn)
 		fd_close(&fd);
 		return -ENOMEM;
 	}
-	*conn = (struct zds_conn){.server = server, .fd = fd, .number = (unsigned)fd, .phase = ZDS_PHASE_HELLO, .watch = {.fd = -1, .ready = on_ready}};
+	*conn = (struct zds_conn){.server = server,
+	        .fd = fd,
+	        .number = (unsigned)fd,
+	        .phase = ZDS_PHASE_HELLO,
+	        .watch = {.fd = -1, .ready = on_ready}};
 	list_init(&conn->node);
 	list_init(&conn->snapshot);
 	list_init(&conn->updates);

@@ -31,17 +31,17 @@ struct zds_item {
 
 /* The connection. */
 struct zds_conn {
-	struct list node;          /* in zds_server.conns */
+	struct list node; /* in zds_server.conns */
 	struct zds_server *server;
-	int fd;                    /* owned */
-	unsigned number;           /* for the log: the descriptor's number at accept */
+	int fd;          /* owned */
+	unsigned number; /* for the log: the descriptor's number at accept */
 	enum zds_phase phase;
 	struct watch watch;
-	struct timer deadline;     /* of the phase */
-	struct timer kick;         /* sends from the loop, never from within a push */
-	struct zds_item *current;  /* sent or being sent; NULL in hello and idle */
-	struct list snapshot;      /* items, first of all */
-	struct list updates;       /* items, after the snapshot */
+	struct timer deadline;    /* of the phase */
+	struct timer kick;        /* sends from the loop, never from within a push */
+	struct zds_item *current; /* sent or being sent; NULL in hello and idle */
+	struct list snapshot;     /* items, first of all */
+	struct list updates;      /* items, after the snapshot */
 	size_t update_cnt;
 };
 
@@ -49,7 +49,8 @@ struct zds_conn {
 int zds_conn_new(struct zds_server *server, int fd, struct zds_conn **ret_conn);
 
 /* Queues an update; a reference of offer is taken. -ENOBUFS, -ENOMEM. */
-int zds_conn_push(struct zds_conn *conn, enum zds_request_type type, struct offer *offer, struct zds_call *call);
+int zds_conn_push(
+        struct zds_conn *conn, enum zds_request_type type, struct offer *offer, struct zds_call *call);
 
 /* Closes and frees. With why, whatever waits on it fails with that text; with NULL nobody is called. */
 void zds_conn_close(struct zds_conn *conn, const char *why);

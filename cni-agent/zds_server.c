@@ -52,7 +52,11 @@ static void on_pace(struct timer *timer, uint64_t now)
 
 void zds_server_init(struct zds_server *server, struct loop *loop, struct log *log, struct zds_source source)
 {
-	*server = (struct zds_server){.loop = loop, .log = log, .source = source, .socket = {.fd = -1}, .watch = {.fd = -1, .ready = on_connection}};
+	*server = (struct zds_server){.loop = loop,
+	        .log = log,
+	        .source = source,
+	        .socket = {.fd = -1},
+	        .watch = {.fd = -1, .ready = on_connection}};
 	list_init(&server->conns);
 	timer_init(&server->pace, on_pace);
 }
@@ -91,7 +95,8 @@ int zds_server_del(struct zds_server *server, struct zds_call *call, struct offe
 	int failed = 0;
 	*call = (struct zds_call){.done = call->done};
 	/* Nothing is answered before the loop turns, so the count may grow while we walk. */
-	list_for_each(it, &server->conns) {
+	list_for_each(it, &server->conns)
+	{
 		int rc = zds_conn_push(list_entry(it, struct zds_conn, node), ZDS_DEL, offer, call);
 		if (rc == 0)
 			call->open++;

@@ -26,7 +26,8 @@ struct zds_call {
 	size_t open;     /* connections that have not answered; 0 = not in flight */
 	bool is_refused; /* the data plane said no (as opposed to: nobody could answer); valid in done */
 	char error[512]; /* first failure, "" = none */
-	/* Called once from the loop; error is NULL or what went wrong (borrowed). The call may be used again. */
+	/* Called once from the loop; error is NULL or what went wrong (borrowed). The call may be used again.
+	 */
 	void (*done)(struct zds_call *call, const char *error);
 };
 
@@ -45,20 +46,21 @@ struct zds_source {
 
 /* The server. Private but for conn_cnt. */
 struct zds_server {
-	struct loop *loop;          /* borrowed */
-	struct log *log;            /* borrowed */
+	struct loop *loop; /* borrowed */
+	struct log *log;   /* borrowed */
 	struct zds_source source;
 	struct unix_socket socket;
-	struct watch watch;         /* of socket */
-	struct timer pace;          /* accepts again when it fires */
-	struct list conns;          /* struct zds_conn.node, newest last */
+	struct watch watch; /* of socket */
+	struct timer pace;  /* accepts again when it fires */
+	struct list conns;  /* struct zds_conn.node, newest last */
 	size_t conn_cnt;
 };
 
 /* Nothing is open yet. */
 void zds_server_init(struct zds_server *server, struct loop *loop, struct log *log, struct zds_source source);
 
-/* Binds and listens, without accepting: a daemon that comes early waits in the queue (1.1). -errno with text. */
+/* Binds and listens, without accepting: a daemon that comes early waits in the queue (1.1). -errno with text.
+ */
 int zds_server_listen(struct zds_server *server, const char *path, struct err *err);
 
 /* Begins to accept. -errno. */
@@ -67,7 +69,8 @@ int zds_server_accept(struct zds_server *server);
 /* Serves a connected SEQPACKET socket as if it had been accepted; takes fd over. -errno. */
 int zds_server_adopt(struct zds_server *server, int fd);
 
-/* Closes all connections without calling done, and the listener; removes the socket file if it is still ours. */
+/* Closes all connections without calling done, and the listener; removes the socket file if it is still ours.
+ */
 void zds_server_done(struct zds_server *server);
 
 /*

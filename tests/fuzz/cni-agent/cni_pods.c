@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
-/* Any text as a pods file: what is accepted must survive being written and read again, and its rules must fit. */
+/* Any text as a pods file: what is accepted must survive being written and read again, and its rules must
+ * fit. */
 #include <stdint.h>
 #include <string.h>
 
@@ -33,7 +34,12 @@ static void write_and_read(const struct pod_spec *spec)
 
 static void make_rules(const struct pod_spec *spec)
 {
-	struct rules rules = {.dns = true, .ipv6 = true, .probe4 = rules_probe4(), .probe6 = rules_probe6(), .ifs = spec->ifs, .if_cnt = spec->if_cnt};
+	struct rules rules = {.dns = true,
+	        .ipv6 = true,
+	        .probe4 = rules_probe4(),
+	        .probe6 = rules_probe6(),
+	        .ifs = spec->ifs,
+	        .if_cnt = spec->if_cnt};
 	struct buf text;
 	buf_init(&text, RULES_TEXT_MAX);
 	rules_apply_text(&rules, &text);
@@ -47,7 +53,8 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t len)
 	struct err err = {0};
 	int rc = pod_list_parse("fuzz", (const char *)data, len, &pods, &err);
 	ASSERT(rc == 0 ? err.code == 0 : list_empty(&pods) && err.text[0] != 0);
-	list_for_each(it, &pods) {
+	list_for_each(it, &pods)
+	{
 		write_and_read(list_entry(it, struct pod_entry, node)->spec);
 		make_rules(list_entry(it, struct pod_entry, node)->spec);
 	}

@@ -33,7 +33,8 @@ static void test_server(void **state)
 	assert_false(options.config.dns);
 	assert_false(options.config.no_rules);
 	options_done(&options);
-	assert_ok(parse(&options, &err, "--zds-socket /z --socket /s --pods /p --state /d --log-level debug --log-json --no-rules --dns-capture --ipv6=false"));
+	assert_ok(parse(&options, &err,
+	        "--zds-socket /z --socket /s --pods /p --state /d --log-level debug --log-json --no-rules --dns-capture --ipv6=false"));
 	assert_string_equal(options.zds_socket, "/z");
 	assert_string_equal(options.socket, "/s");
 	assert_string_equal(options.pods, "/p");
@@ -68,8 +69,8 @@ static void test_add(void **state)
 	struct err err;
 	struct request req;
 	assert_ok(parse(&options, &err,
-		"--socket /s add --uid u --name n --namespace ns --service-account sa --netns /n --ip 10.0.0.1 --ip fd00::1 "
-		"--dns-capture=true --ingress-mode=false --virtual-interface tap0"));
+	        "--socket /s add --uid u --name n --namespace ns --service-account sa --netns /n --ip 10.0.0.1 --ip fd00::1 "
+	        "--dns-capture=true --ingress-mode=false --virtual-interface tap0"));
 	assert_int_equal(options.command, COMMAND_ADD);
 	assert_string_equal(options.socket, "/s");
 	assert_ok(request_parse((const char *)options.request.data, options.request.len, &req, &err));
@@ -110,25 +111,29 @@ static void test_wrong_use(void **state)
 		const char *line;
 		const char *part;
 	} cases[] = {
-		{"frob", "unknown command `frob`"},
-		{"--ipv6=maybe", "--ipv6: true or false"},
-		{"add --uid u", "--name is missing"},
-		{"add --uid u --name n --namespace ns --service-account sa --netns /n", "--ip is missing"},
-		{"add --uid u --name n --namespace ns --service-account sa --ip 10.0.0.1", "one of --netns and --pid"},
-		{"add --uid u --name n --namespace ns --service-account sa --ip 10.0.0.1 --netns /n --pid 3", "one of --netns and --pid"},
-		{"add --uid u --name n --namespace ns --service-account sa --ip 10.0.0.1 --pid x", "--pid: a number"},
-		{"add --uid u --name n --namespace ns --service-account sa --ip 10.0.0.1 --pid 1 --dns-capture=1", "--dns-capture: true or false"},
-		{"add --uid u --name \xff", "not valid UTF-8"},
-		{"del", "--uid is missing"},
-		{"del --uid u more", "unexpected argument `more`"},
-		{"list -o yaml", "-o: json"},
-		{"list --uid u", "option --uid is not understood"},
-		{"--frob", "option --frob is not understood"},
-		{"--frob=1 add", "option --frob=1 is not understood"},
-		{"-x", "option -x is not understood"},
-		{"list -o", "option -o needs a value"},
-		{"--log-json=1", "option --log-json=1 is not understood"},
-		{"--socket", "option --socket needs a value"},
+	        {"frob", "unknown command `frob`"},
+	        {"--ipv6=maybe", "--ipv6: true or false"},
+	        {"add --uid u", "--name is missing"},
+	        {"add --uid u --name n --namespace ns --service-account sa --netns /n", "--ip is missing"},
+	        {"add --uid u --name n --namespace ns --service-account sa --ip 10.0.0.1",
+	                "one of --netns and --pid"},
+	        {"add --uid u --name n --namespace ns --service-account sa --ip 10.0.0.1 --netns /n --pid 3",
+	                "one of --netns and --pid"},
+	        {"add --uid u --name n --namespace ns --service-account sa --ip 10.0.0.1 --pid x",
+	                "--pid: a number"},
+	        {"add --uid u --name n --namespace ns --service-account sa --ip 10.0.0.1 --pid 1 --dns-capture=1",
+	                "--dns-capture: true or false"},
+	        {"add --uid u --name \xff", "not valid UTF-8"},
+	        {"del", "--uid is missing"},
+	        {"del --uid u more", "unexpected argument `more`"},
+	        {"list -o yaml", "-o: json"},
+	        {"list --uid u", "option --uid is not understood"},
+	        {"--frob", "option --frob is not understood"},
+	        {"--frob=1 add", "option --frob=1 is not understood"},
+	        {"-x", "option -x is not understood"},
+	        {"list -o", "option -o needs a value"},
+	        {"--log-json=1", "option --log-json=1 is not understood"},
+	        {"--socket", "option --socket needs a value"},
 	};
 	struct err err;
 	for (size_t i = 0; i < CNT(cases); i++) {
@@ -144,14 +149,14 @@ static void test_bad_requests(void **state)
 		const char *text;
 		const char *part;
 	} cases[] = {
-		{"", "a map"},
-		{"{}", "one of the keys `add`, `del`, `list`"},
-		{"{\"del\": {\"uid\": \"u\"}, \"list\": {}}", "one of the keys"},
-		{"{\"drop\": {}}", "drop: unknown key"},
-		{"{\"del\": {}}", "missing key `uid`"},
-		{"{\"del\": {\"uid\": [1]}}", "del.uid: a text"},
-		{"{\"list\": {\"all\": true}}", "list.all: unknown key"},
-		{"{\"add\": {\"uid\": \"u\"}}", "add: missing key `name`"},
+	        {"", "a map"},
+	        {"{}", "one of the keys `add`, `del`, `list`"},
+	        {"{\"del\": {\"uid\": \"u\"}, \"list\": {}}", "one of the keys"},
+	        {"{\"drop\": {}}", "drop: unknown key"},
+	        {"{\"del\": {}}", "missing key `uid`"},
+	        {"{\"del\": {\"uid\": [1]}}", "del.uid: a text"},
+	        {"{\"list\": {\"all\": true}}", "list.all: unknown key"},
+	        {"{\"add\": {\"uid\": \"u\"}}", "add: missing key `name`"},
 	};
 	struct err err;
 	struct request req;
@@ -162,8 +167,12 @@ static void test_bad_requests(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_server), cmocka_unit_test(test_environment), cmocka_unit_test(test_add),
-		cmocka_unit_test(test_del_and_list), cmocka_unit_test(test_wrong_use), cmocka_unit_test(test_bad_requests),
+	        cmocka_unit_test(test_server),
+	        cmocka_unit_test(test_environment),
+	        cmocka_unit_test(test_add),
+	        cmocka_unit_test(test_del_and_list),
+	        cmocka_unit_test(test_wrong_use),
+	        cmocka_unit_test(test_bad_requests),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }

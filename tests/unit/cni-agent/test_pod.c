@@ -9,14 +9,15 @@
 #include "base/file.h"
 
 /* A whole pod, with a hole for one more line. */
-#define POD_LINES(uid, more) \
-	"- name: web\n  namespace: shop\n  serviceAccount: web-sa\n  uid: " uid "\n  netns: /run/netns/web\n  ips: [10.1.2.3, \"fd00::3\"]\n" more
+#define POD_LINES(uid, more)                                                                                 \
+	"- name: web\n  namespace: shop\n  serviceAccount: web-sa\n  uid: " uid                              \
+	"\n  netns: /run/netns/web\n  ips: [10.1.2.3, \"fd00::3\"]\n" more
 #define POD(more) "pods:\n" POD_LINES("u-1", more)
 
 static void test_all_keys(void **state)
 {
-	const struct pod_spec *spec =
-		spec_of(POD("  dnsCapture: false\n  ingressMode: true\n  virtualInterfaces: [tap0, vm-1.2]\n"));
+	const struct pod_spec *spec = spec_of(
+	        POD("  dnsCapture: false\n  ingressMode: true\n  virtualInterfaces: [tap0, vm-1.2]\n"));
 	assert_string_equal(spec->uid, "u-1");
 	assert_string_equal(spec->info.name, "web");
 	assert_string_equal(spec->info.ns, "shop");
@@ -51,34 +52,47 @@ static void test_refused(void **state)
 		const char *text;
 		const char *part; /* of the message: place and reason */
 	} cases[] = {
-		{POD("  colour: red\n"), "pods[0].colour: unknown key"},
-		{"pod: []\n", "unknown key `pod`"},
-		{POD("  dnsCapture: yes\n"), "pods[0].dnsCapture: true or false"},
-		{POD("  ingressMode: \"true\"\n"), "pods[0].ingressMode: true or false"},
-		{POD("  virtualInterfaces: tap0\n"), "pods[0].virtualInterfaces: a list"},
-		{POD("  virtualInterfaces: [\"a b\"]\n"), "pods[0].virtualInterfaces[0]: not an interface name"},
-		{POD("  virtualInterfaces: ['a\"; flush ruleset']\n"), "pods[0].virtualInterfaces[0]: "},
-		{POD("  virtualInterfaces: [abcdefghijklmnop]\n"), "pods[0].virtualInterfaces[0]: longer"},
-		{POD("  pid: 4\n"), "pods[0]: one of the keys `netns` and `pid`"},
-		{POD("") POD_LINES("u-1", ""), "pods[1].uid: `u-1` is there twice"},
-		{"pods: [{name: n, namespace: s, serviceAccount: a, uid: u, ips: [10.0.0.1]}]", "one of the keys `netns` and `pid`"},
-		{"pods: [{name: n, namespace: s, serviceAccount: a, uid: u, netns: run, ips: [10.0.0.1]}]", "pods[0].netns: an absolute path"},
-		{"pods: [{name: n, namespace: s, serviceAccount: a, uid: u, pid: 0, ips: [10.0.0.1]}]", "pods[0].pid: not a process"},
-		{"pods: [{name: n, namespace: s, serviceAccount: a, uid: u, pid: x, ips: [10.0.0.1]}]", "pods[0].pid: a number"},
-		{"pods: [{name: n, namespace: s, serviceAccount: a, uid: u, pid: 1, ips: []}]", "pods[0].ips: 1 to 16"},
-		{"pods: [{name: n, namespace: s, serviceAccount: a, uid: u, pid: 1, ips: [10.0.0.1/24]}]", "pods[0].ips[0]: an IP address"},
-		{"pods: [{name: n, namespace: s, serviceAccount: a, uid: u, pid: 1, ips: [127.0.0.1]}]", "pods[0].ips[0]: not an address of a pod"},
-		{"pods: [{name: n, namespace: s, serviceAccount: a, uid: \"\", pid: 1, ips: [10.0.0.1]}]", "pods[0].uid: must not be empty"},
-		{"pods: [{name: \"a\\nb\", namespace: s, serviceAccount: a, uid: u, pid: 1, ips: [10.0.0.1]}]", "pods[0].name: control"},
-		{"pods: [{namespace: s, serviceAccount: a, uid: u, pid: 1, ips: [10.0.0.1]}]", "missing key `name`"},
-		{"pods: [{name: [n], namespace: s, serviceAccount: a, uid: u, pid: 1, ips: [10.0.0.1]}]", "pods[0].name: a text"},
-		{"pods: [7]", "pods[0]: a map"},
-		{"pods: {a: 1}", "pods"},
+	        {POD("  colour: red\n"), "pods[0].colour: unknown key"},
+	        {"pod: []\n", "unknown key `pod`"},
+	        {POD("  dnsCapture: yes\n"), "pods[0].dnsCapture: true or false"},
+	        {POD("  ingressMode: \"true\"\n"), "pods[0].ingressMode: true or false"},
+	        {POD("  virtualInterfaces: tap0\n"), "pods[0].virtualInterfaces: a list"},
+	        {POD("  virtualInterfaces: [\"a b\"]\n"),
+	                "pods[0].virtualInterfaces[0]: not an interface name"},
+	        {POD("  virtualInterfaces: ['a\"; flush ruleset']\n"), "pods[0].virtualInterfaces[0]: "},
+	        {POD("  virtualInterfaces: [abcdefghijklmnop]\n"), "pods[0].virtualInterfaces[0]: longer"},
+	        {POD("  pid: 4\n"), "pods[0]: one of the keys `netns` and `pid`"},
+	        {POD("") POD_LINES("u-1", ""), "pods[1].uid: `u-1` is there twice"},
+	        {"pods: [{name: n, namespace: s, serviceAccount: a, uid: u, ips: [10.0.0.1]}]",
+	                "one of the keys `netns` and `pid`"},
+	        {"pods: [{name: n, namespace: s, serviceAccount: a, uid: u, netns: run, ips: [10.0.0.1]}]",
+	                "pods[0].netns: an absolute path"},
+	        {"pods: [{name: n, namespace: s, serviceAccount: a, uid: u, pid: 0, ips: [10.0.0.1]}]",
+	                "pods[0].pid: not a process"},
+	        {"pods: [{name: n, namespace: s, serviceAccount: a, uid: u, pid: x, ips: [10.0.0.1]}]",
+	                "pods[0].pid: a number"},
+	        {"pods: [{name: n, namespace: s, serviceAccount: a, uid: u, pid: 1, ips: []}]",
+	                "pods[0].ips: 1 to 16"},
+	        {"pods: [{name: n, namespace: s, serviceAccount: a, uid: u, pid: 1, ips: [10.0.0.1/24]}]",
+	                "pods[0].ips[0]: an IP address"},
+	        {"pods: [{name: n, namespace: s, serviceAccount: a, uid: u, pid: 1, ips: [127.0.0.1]}]",
+	                "pods[0].ips[0]: not an address of a pod"},
+	        {"pods: [{name: n, namespace: s, serviceAccount: a, uid: \"\", pid: 1, ips: [10.0.0.1]}]",
+	                "pods[0].uid: must not be empty"},
+	        {"pods: [{name: \"a\\nb\", namespace: s, serviceAccount: a, uid: u, pid: 1, ips: [10.0.0.1]}]",
+	                "pods[0].name: control"},
+	        {"pods: [{namespace: s, serviceAccount: a, uid: u, pid: 1, ips: [10.0.0.1]}]",
+	                "missing key `name`"},
+	        {"pods: [{name: [n], namespace: s, serviceAccount: a, uid: u, pid: 1, ips: [10.0.0.1]}]",
+	                "pods[0].name: a text"},
+	        {"pods: [7]", "pods[0]: a map"},
+	        {"pods: {a: 1}", "pods"},
 	};
 	struct err err;
 	for (size_t i = 0; i < CNT(cases); i++) {
 		struct list pods = LIST_INIT(pods);
-		assert_err(pod_list_parse("t", cases[i].text, strlen(cases[i].text), &pods, &err), cases[i].part);
+		assert_err(pod_list_parse("t", cases[i].text, strlen(cases[i].text), &pods, &err),
+		        cases[i].part);
 		assert_true(list_empty(&pods));
 	}
 }
@@ -90,7 +104,8 @@ static void test_too_large_for_a_packet(void **state)
 	struct list pods = LIST_INIT(pods);
 	memset(uid, 'u', sizeof(uid));
 	uid[sizeof(uid) - 1] = 0;
-	snprintf(text, sizeof(text), "pods: [{name: n, namespace: s, serviceAccount: a, uid: %s, pid: 1, ips: [10.0.0.1]}]", uid);
+	snprintf(text, sizeof(text),
+	        "pods: [{name: n, namespace: s, serviceAccount: a, uid: %s, pid: 1, ips: [10.0.0.1]}]", uid);
 	assert_err(pod_list_parse("t", text, strlen(text), &pods, &err), "do not fit a packet of 1024 bytes");
 }
 
@@ -119,8 +134,8 @@ static void test_second_document(void **state)
 static void test_written_is_read(void **state)
 {
 	const struct pod_spec *specs[] = {
-		spec_of(POD("  dnsCapture: true\n  ingressMode: true\n  virtualInterfaces: [tap0]\n")),
-		small_spec("\"odd \\\" \\u00e9 / uid\""),
+	        spec_of(POD("  dnsCapture: true\n  ingressMode: true\n  virtualInterfaces: [tap0]\n")),
+	        small_spec("\"odd \\\" \\u00e9 / uid\""),
 	};
 	for (size_t i = 0; i < CNT(specs); i++) {
 		struct buf text;
@@ -147,15 +162,15 @@ static void test_eq_sees_each_member(void **state)
 {
 	const struct pod_spec *base = spec_of(POD(""));
 	static const char *const others[] = {
-		POD("  dnsCapture: false\n"),
-		POD("  ingressMode: true\n"),
-		POD("  virtualInterfaces: [x]\n"),
-		"pods:\n" POD_LINES("u-2", ""),
-		"pods: [{name: web2, namespace: shop, serviceAccount: web-sa, uid: u-1, netns: /run/netns/web, ips: [10.1.2.3, 'fd00::3']}]",
-		"pods: [{name: web, namespace: shop, serviceAccount: web-sa, uid: u-1, netns: /run/netns/web, ips: [10.1.2.3, 'fd00::4']}]",
-		"pods: [{name: web, namespace: shop, serviceAccount: web-sa, uid: u-1, netns: /run/netns/web, ips: [10.1.2.3]}]",
-		"pods: [{name: web, namespace: shop, serviceAccount: web-sa, uid: u-1, netns: /run/netns/w, ips: [10.1.2.3, 'fd00::3']}]",
-		"pods: [{name: web, namespace: shop, serviceAccount: web-sa, uid: u-1, pid: 1, ips: [10.1.2.3, 'fd00::3']}]",
+	        POD("  dnsCapture: false\n"),
+	        POD("  ingressMode: true\n"),
+	        POD("  virtualInterfaces: [x]\n"),
+	        "pods:\n" POD_LINES("u-2", ""),
+	        "pods: [{name: web2, namespace: shop, serviceAccount: web-sa, uid: u-1, netns: /run/netns/web, ips: [10.1.2.3, 'fd00::3']}]",
+	        "pods: [{name: web, namespace: shop, serviceAccount: web-sa, uid: u-1, netns: /run/netns/web, ips: [10.1.2.3, 'fd00::4']}]",
+	        "pods: [{name: web, namespace: shop, serviceAccount: web-sa, uid: u-1, netns: /run/netns/web, ips: [10.1.2.3]}]",
+	        "pods: [{name: web, namespace: shop, serviceAccount: web-sa, uid: u-1, netns: /run/netns/w, ips: [10.1.2.3, 'fd00::3']}]",
+	        "pods: [{name: web, namespace: shop, serviceAccount: web-sa, uid: u-1, pid: 1, ips: [10.1.2.3, 'fd00::3']}]",
 	};
 	for (size_t i = 0; i < CNT(others); i++) {
 		const struct pod_spec *other = spec_of(others[i]);
@@ -209,9 +224,15 @@ static void test_directory(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_all_keys), cmocka_unit_test(test_defaults), cmocka_unit_test(test_refused),
-		cmocka_unit_test(test_too_large_for_a_packet), cmocka_unit_test(test_empty_documents), cmocka_unit_test(test_second_document),
-		cmocka_unit_test(test_written_is_read), cmocka_unit_test(test_eq_sees_each_member), cmocka_unit_test(test_directory),
+	        cmocka_unit_test(test_all_keys),
+	        cmocka_unit_test(test_defaults),
+	        cmocka_unit_test(test_refused),
+	        cmocka_unit_test(test_too_large_for_a_packet),
+	        cmocka_unit_test(test_empty_documents),
+	        cmocka_unit_test(test_second_document),
+	        cmocka_unit_test(test_written_is_read),
+	        cmocka_unit_test(test_eq_sees_each_member),
+	        cmocka_unit_test(test_directory),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }

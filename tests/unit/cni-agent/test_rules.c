@@ -43,9 +43,11 @@ static void test_goldens(void **state)
 	compare_rules("dns", (struct rules){.ipv6 = true, .dns = true});
 	compare_rules("ingress", (struct rules){.ipv6 = true, .is_ingress = true});
 	compare_rules("virtual-interface", (struct rules){.ipv6 = true, .ifs = ifs, .if_cnt = 2});
-	compare_rules("ingress-virtual-interface-dns", (struct rules){.ipv6 = true, .dns = true, .is_ingress = true, .ifs = ifs, .if_cnt = 2});
+	compare_rules("ingress-virtual-interface-dns",
+	        (struct rules){.ipv6 = true, .dns = true, .is_ingress = true, .ifs = ifs, .if_cnt = 2});
 	compare_rules("v4", (struct rules){.ipv6 = false});
-	compare_rules("v4-virtual-interface-dns", (struct rules){.ipv6 = false, .dns = true, .ifs = ifs, .if_cnt = 2});
+	compare_rules("v4-virtual-interface-dns",
+	        (struct rules){.ipv6 = false, .dns = true, .ifs = ifs, .if_cnt = 2});
 }
 
 static void test_undo(void **state)
@@ -60,7 +62,12 @@ static void test_undo(void **state)
 static void test_most(void **state)
 {
 	static const char *ifs[POD_IFS_MAX];
-	struct rules rules = {.ipv6 = true, .dns = true, .probe4 = rules_probe4(), .probe6 = rules_probe6(), .ifs = ifs, .if_cnt = POD_IFS_MAX};
+	struct rules rules = {.ipv6 = true,
+	        .dns = true,
+	        .probe4 = rules_probe4(),
+	        .probe6 = rules_probe6(),
+	        .ifs = ifs,
+	        .if_cnt = POD_IFS_MAX};
 	struct buf text;
 	for (size_t i = 0; i < POD_IFS_MAX; i++)
 		ifs[i] = "abcdefghijklmno";
@@ -81,7 +88,10 @@ static void test_probe_addresses(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_goldens), cmocka_unit_test(test_undo), cmocka_unit_test(test_most), cmocka_unit_test(test_probe_addresses),
+	        cmocka_unit_test(test_goldens),
+	        cmocka_unit_test(test_undo),
+	        cmocka_unit_test(test_most),
+	        cmocka_unit_test(test_probe_addresses),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -81,15 +81,16 @@ static void test_mode(void **state)
 	assert_int_equal(st.st_mode & 0777, 0600);
 }
 
-/* Files that the agent did not write itself, or not for that pod, are passed over; good ones are still found. */
+/* Files that the agent did not write itself, or not for that pod, are passed over; good ones are still found.
+ */
 static void test_strangers(void **state)
 {
 	static const char *const texts[] = {
-		"not yaml: [",
-		"",
-		"pods: []",
-		"pods: [{name: n, namespace: ns, serviceAccount: sa, uid: other, pid: 1, ips: [10.0.0.1]}]",
-		"pods: [{name: n, namespace: ns, serviceAccount: sa, uid: x0, pid: 1, ips: [10.0.0.1]}, {name: n, namespace: ns, serviceAccount: sa, uid: x1, pid: 1, ips: [10.0.0.1]}]",
+	        "not yaml: [",
+	        "",
+	        "pods: []",
+	        "pods: [{name: n, namespace: ns, serviceAccount: sa, uid: other, pid: 1, ips: [10.0.0.1]}]",
+	        "pods: [{name: n, namespace: ns, serviceAccount: sa, uid: x0, pid: 1, ips: [10.0.0.1]}, {name: n, namespace: ns, serviceAccount: sa, uid: x1, pid: 1, ips: [10.0.0.1]}]",
 	};
 	struct err err;
 	struct list pods = LIST_INIT(pods);
@@ -119,6 +120,7 @@ static void test_open_refuses(void **state)
 
 int main(void)
 {
-	const struct CMUnitTest tests[] = {TEST(test_round_trip), TEST(test_mode), TEST(test_strangers), TEST(test_open_refuses)};
+	const struct CMUnitTest tests[] = {
+	        TEST(test_round_trip), TEST(test_mode), TEST(test_strangers), TEST(test_open_refuses)};
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -28,7 +28,7 @@ struct fixture {
 	struct zds_server server;
 	struct offer *offers[OFFERS_MAX]; /* the snapshot */
 	size_t offer_cnt;
-	char answers[512];                /* "uid=error;" of answered */
+	char answers[512]; /* "uid=error;" of answered */
 };
 
 static int snapshot(void *ctx, struct offer ***ret_offers, size_t *ret_cnt)
@@ -46,7 +46,8 @@ static void answered(void *ctx, const struct offer *offer, const char *error)
 {
 	struct fixture *f = ctx;
 	size_t len = strlen(f->answers);
-	snprintf(f->answers + len, sizeof(f->answers) - len, "%s=%s;", offer->spec->uid, error ? error : "ok");
+	snprintf(
+	        f->answers + len, sizeof(f->answers) - len, "%s=%s;", offer->spec->uid, error ? error : "ok");
 }
 
 static void on_done(struct zds_call *call, const char *error)
@@ -71,7 +72,8 @@ static int setup(void **state)
 {
 	struct fixture *f = mem_zalloc(1, sizeof(*f));
 	assert_int_equal(loop_init(&f->loop), 0);
-	zds_server_init(&f->server, &f->loop, NULL, (struct zds_source){.ctx = f, .snapshot = snapshot, .answered = answered});
+	zds_server_init(&f->server, &f->loop, NULL,
+	        (struct zds_source){.ctx = f, .snapshot = snapshot, .answered = answered});
 	*state = f;
 	return 0;
 }
@@ -438,7 +440,8 @@ static void test_late_ack(void **state)
 	close(peer);
 }
 
-/* A peer whose socket buffer is full: the request waits, under a deadline, and goes out when there is room. */
+/* A peer whose socket buffer is full: the request waits, under a deadline, and goes out when there is room.
+ */
 static void test_full_socket(void **state)
 {
 	struct fixture *f = *state;
@@ -484,11 +487,21 @@ static void test_too_many_connections(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		TEST(test_nothing_before_the_hello), TEST(test_snapshot_one_at_a_time), TEST(test_updates_wait_for_the_snapshot),
-		TEST(test_nack_of_an_add), TEST(test_add_to_the_newest_del_to_all), TEST(test_falls_back_to_the_previous),
-		TEST(test_del_with_a_dying_connection), TEST(test_nobody), TEST(test_queue_is_bounded), TEST(test_violations),
-		TEST(test_descriptor_from_the_peer), TEST(test_no_hello), TEST(test_late_ack), TEST(test_full_socket),
-		TEST(test_too_many_connections),
+	        TEST(test_nothing_before_the_hello),
+	        TEST(test_snapshot_one_at_a_time),
+	        TEST(test_updates_wait_for_the_snapshot),
+	        TEST(test_nack_of_an_add),
+	        TEST(test_add_to_the_newest_del_to_all),
+	        TEST(test_falls_back_to_the_previous),
+	        TEST(test_del_with_a_dying_connection),
+	        TEST(test_nobody),
+	        TEST(test_queue_is_bounded),
+	        TEST(test_violations),
+	        TEST(test_descriptor_from_the_peer),
+	        TEST(test_no_hello),
+	        TEST(test_late_ack),
+	        TEST(test_full_socket),
+	        TEST(test_too_many_connections),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }

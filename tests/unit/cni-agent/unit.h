@@ -50,7 +50,9 @@ static inline const struct pod_spec *spec_of(const char *text)
 static inline const struct pod_spec *small_spec(const char *uid)
 {
 	char text[2048];
-	snprintf(text, sizeof(text), "pods: [{name: n-%.20s, namespace: ns, serviceAccount: sa, uid: %s, pid: 1, ips: [10.0.0.1]}]", uid, uid);
+	snprintf(text, sizeof(text),
+	        "pods: [{name: n-%.20s, namespace: ns, serviceAccount: sa, uid: %s, pid: 1, ips: [10.0.0.1]}]",
+	        uid, uid);
 	return spec_of(text);
 }
 
