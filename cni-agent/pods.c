@@ -66,11 +66,11 @@ static void answer(struct pod *pod, enum pod_outcome outcome, const char *error)
 	}
 }
 
-static void remember(struct pod *pod, const char *error)
+static void remember(struct pod *pod, enum log_level level, const char *error)
 {
 	/* A retry that fails as before is no news. */
 	if (strcmp(pod->error, error) != 0)
-		log_pod(pod, LOG_WARN, "pod is not in the mesh", error);
+		log_pod(pod, level, "pod is not in the mesh", error);
 	snprintf(pod->error, sizeof(pod->error), "%s", error);
 }
 
@@ -122,7 +122,7 @@ static void pod_forget(struct pod *pod)
 static void pod_pend(struct pod *pod, const char *error)
 {
 	pod->state = POD_PENDING;
-	remember(pod, error);
+	remember(pod, LOG_WARN, error);
 	retry_later(pod);
 }
 
@@ -323,9 +323,9 @@ static void pod_add(struct pod *pod)
 	if (rc == 0) {
 		pod->state = POD_ADDING;
 	} else if (rc == -ENOTCONN) {
-		/* Nothing to try again for: the snapshot of the next connection has it. */
+		/* Nothing to try again for: the snapshot of the next connection has it. Not worth a warning for each pod of a start. */
 		pod->state = POD_PENDING;
-		remember(pod, "no ztunnel connection");
+		remember(pod, LOG_DEBUG, "no ztunnel connection");
 	} else {
 		pod_pend(pod, rc == -ENOBUFS ? "the queue of the ztunnel connection is full" : err_str(rc));
 	}

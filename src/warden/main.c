@@ -66,6 +66,7 @@ static int run(int argc, char **argv)
 	int status = EXIT_PANIC;
 	if (log_init(&log, settings.rust_log, settings.log_json, log_write_fd,
 	            (void *)(intptr_t)STDOUT_FILENO, &err) < 0) {
+		err_wrap(&err, "invalid env var RUST_LOG");
 		fail(&err, status);
 	} else {
 		/* A reader of stdout or of a channel that goes away must not end anybody; programs that are
