@@ -8,6 +8,7 @@ build_packages=(
 	gcc libc6-dev make meson ninja-build pkg-config
 	autoconf automake libtool dpkg-dev patch xz-utils debian-archive-keyring gpgv
 	protobuf-compiler nanopb python3-protobuf libnanopb-dev
+	libnghttp2-dev libyaml-dev libseccomp-dev
 	libcurl4-openssl-dev libcjson-dev libnftables-dev zlib1g-dev
 )
 
