@@ -155,7 +155,7 @@ int agent_run(const struct options *options, struct err *err)
 	        .signals = {.fd = -1, .ready = on_signal},
 	        .podwatch = {.fd = -1}};
 	int rc = log_init(&agent.log, options->log_level, options->log_json, log_write_fd,
-	        (void *)(intptr_t)STDERR_FILENO, err);
+	        (void *)(intptr_t)STDOUT_FILENO, err);
 	if (rc < 0)
 		return rc;
 	rc = loop_init(&agent.loop);

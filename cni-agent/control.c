@@ -214,9 +214,11 @@ static int conn_new(struct control *control, int fd)
 
 static void resume(struct control *control)
 {
-	if (control->is_paused && control->conn_cnt < CONTROL_CONN_MAX)
-		control->is_paused =
-		        loop_add(control->loop, &control->watch, control->socket.fd, EPOLLIN) < 0;
+	if (!control->is_paused || control->conn_cnt >= CONTROL_CONN_MAX || timer_is_set(&control->pace))
+		return;
+	control->is_paused = loop_add(control->loop, &control->watch, control->socket.fd, EPOLLIN) < 0;
+	if (control->is_paused)
+		loop_after(control->loop, &control->pace, CONTROL_PACE_MS);
 }
 
 static void on_connection(struct watch *watch, uint32_t events)
@@ -226,15 +228,20 @@ static void on_connection(struct watch *watch, uint32_t events)
 	int rc = unix_socket_accept(&control->socket, &fd);
 	if (rc == 0)
 		rc = conn_new(control, fd);
-	if (rc < 0 && rc != -EAGAIN)
+	bool has_failed = rc < 0 && rc != -EAGAIN;
+	if (has_failed) {
 		log_msg(control->log, LOG_WARN, TARGET, "a client was not accepted: %s", err_str(rc));
-	/* Without a descriptor to spare, the end of one of ours is what to wait for. */
-	bool is_full = control->conn_cnt >= CONTROL_CONN_MAX ||
-	               ((rc == -EMFILE || rc == -ENFILE) && control->conn_cnt > 0);
-	if (is_full) {
+		loop_after(control->loop, &control->pace, CONTROL_PACE_MS);
+	}
+	if (has_failed || control->conn_cnt >= CONTROL_CONN_MAX) {
 		loop_del(control->loop, &control->watch);
 		control->is_paused = true;
 	}
+}
+
+static void on_pace(struct timer *timer, uint64_t now)
+{
+	resume(list_entry(timer, struct control, pace));
 }
 
 void control_init(struct control *control, struct loop *loop, struct log *log, struct pods *pods)
@@ -245,6 +252,7 @@ void control_init(struct control *control, struct loop *loop, struct log *log, s
 	        .socket = {.fd = -1},
 	        .watch = {.fd = -1, .ready = on_connection}};
 	list_init(&control->conns);
+	timer_init(&control->pace, on_pace);
 }
 
 int control_open(struct control *control, const char *path, struct err *err)
@@ -259,6 +267,7 @@ int control_open(struct control *control, const char *path, struct err *err)
 void control_done(struct control *control)
 {
 	loop_del(control->loop, &control->watch);
+	loop_cancel(control->loop, &control->pace);
 	control->is_paused = false;
 	while (!list_empty(&control->conns))
 		conn_free(list_entry(control->conns.next, struct control_conn, node));

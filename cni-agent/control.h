@@ -14,6 +14,9 @@
 #define CONTROL_CONN_MAX 64
 /* Deadline of a request's bytes, and of taking the answer, milliseconds. */
 #define CONTROL_DEADLINE_MS 5000
+/* Pause after an accept that failed, milliseconds: a lack of descriptors does not pass by asking again at
+ * once. */
+#define CONTROL_PACE_MS 200
 /* Longest wait for a pod, milliseconds: time for a data plane that is just starting. The pod stays as it is
  * then. */
 #define CONTROL_WAIT_MS 15000
@@ -27,7 +30,8 @@ struct control {
 	struct watch watch;
 	struct list conns;
 	size_t conn_cnt;
-	bool is_paused; /* the listener is not watched, there are too many */
+	struct timer pace; /* accepts again when it fires */
+	bool is_paused;    /* the listener is not watched: too many clients, or a failure that may pass */
 };
 
 /* Nothing is open yet. */

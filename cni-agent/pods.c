@@ -323,7 +323,8 @@ static void pod_add(struct pod *pod)
 	if (rc == 0) {
 		pod->state = POD_ADDING;
 	} else if (rc == -ENOTCONN) {
-		/* Nothing to try again for: the snapshot of the next connection has it. Not worth a warning for each pod of a start. */
+		/* Nothing to try again for: the snapshot of the next connection has it. Not worth a warning
+		 * for each pod of a start. */
 		pod->state = POD_PENDING;
 		remember(pod, LOG_DEBUG, "no ztunnel connection");
 	} else {

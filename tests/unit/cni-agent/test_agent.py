@@ -768,6 +768,22 @@ def test_killed_without_state(agent, pods):
     assert agent.connect().snapshot() == {}
 
 
+def test_more_clients_than_places(agent):
+    agent.start()
+    idle = []
+    for _ in range(70):
+        sock = socket.socket(socket.AF_UNIX)
+        sock.connect(str(agent.control))
+        idle.append(sock)
+    # Places are freed when those who ask nothing are dropped, after 5 s, or leave.
+    idle.pop(0).close()
+    for sock in idle[:10]:
+        sock.close()
+    assert agent.pods() == {}
+    for sock in idle[10:]:
+        sock.close()
+
+
 def test_control_socket_takes_no_nonsense(agent):
     agent.start()
     assert agent.control.stat().st_mode & 0o777 == 0o600 and agent.zds.stat().st_mode & 0o777 == 0o600
