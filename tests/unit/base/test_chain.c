@@ -199,7 +199,8 @@ static void pool_gives_back(void **state)
 	struct chunk_pool pool;
 	struct chain ch = {0};
 	chunk_pool_init(&pool, SIZE_MAX);
-	for (int i = 0; i < 200; i++) {
+	/* More of both classes than may stay idle. */
+	for (int i = 0; i < LIMIT_CHUNK_IDLE_SMALL + 20 * LIMIT_CHUNK_IDLE_BULK; i++) {
 		struct chunk *c = chunk_new(&pool, i % 10 ? 1 : CHUNK_BULK);
 		c->len = 1;
 		chain_append(&ch, c);
