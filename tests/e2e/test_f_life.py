@@ -5,12 +5,13 @@ import json
 import os
 import signal
 import subprocess
+import tempfile
 import time
 from pathlib import Path
 
 import pytest
 
-from culvert_e2e.lab import CHART, PATIENCE, dump_yaml, exe, run, wait_for
+from culvert_e2e.lab import CHART, PATIENCE, dump_yaml, exe, link_programs, run, wait_for
 from culvert_e2e.zds import SLACK_S, ScriptedAgent
 from test_a_basic import mesh, serve  # noqa: F401
 from test_c_restarts import assert_went_on, start_transfer
@@ -24,7 +25,9 @@ def culvertd(*args, env=None, timeout=20):
     for key in ("ASAN_OPTIONS", "UBSAN_OPTIONS", "LSAN_OPTIONS"):
         if key in os.environ:
             clean[key] = os.environ[key]
-    return run("unshare", "-n", exe("culvertd"), *args, check=False, env={**clean, **(env or {})}, timeout=timeout)
+    with tempfile.TemporaryDirectory() as folder:
+        clean["CULVERT_LIBEXEC_DIR"] = str(link_programs(Path(folder) / "libexec"))
+        return run("unshare", "-n", exe("culvertd"), *args, check=False, env={**clean, **(env or {})}, timeout=timeout)
 
 
 @pytest.mark.parametrize("word", ["version", "--version"])

@@ -59,6 +59,14 @@ def exe(name):
     raise RuntimeError(f"{name} is not built in {BUILD}")
 
 
+def link_programs(folder):
+    """One folder with what culvertd executes, as an installation has it; a build has a folder a program."""
+    folder.mkdir()
+    for name in ("culvert-broker", "culvert-silo"):
+        (folder / name).symlink_to(exe(name))
+    return folder
+
+
 @dataclass
 class Pod:
     """A pod: one network namespace with an address of each family."""
@@ -243,13 +251,8 @@ class Lab:
         return self.run_dir / "agent.sock"
 
     def libexec(self):
-        """One folder with what culvertd executes, as an installation has it; a build has a folder a program."""
         folder = self.run_dir / "libexec"
-        if not folder.exists():
-            folder.mkdir()
-            for name in ("culvert-broker", "culvert-silo"):
-                (folder / name).symlink_to(exe(name))
-        return folder
+        return folder if folder.exists() else link_programs(folder)
 
     def env(self, **extra):
         env = {
