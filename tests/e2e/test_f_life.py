@@ -386,7 +386,7 @@ def test_f54_killed_daemon_leaves_nothing_for_long(lab):
     serve(server)
     before = lab.silo_pids()
     proc = start_transfer(lab, 6)
-    first = next(pid for pid, (comm, line) in lab.tree().items() if comm == "culvertd" and "warden" not in line)
+    first = lab.pid_of("culvertd")
     for pid in (first, lab.pid_of("warden"), lab.pid_of("culvert-broker")):
         os.kill(pid, signal.SIGKILL)
     daemon.wait(timeout=PATIENCE)

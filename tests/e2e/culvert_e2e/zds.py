@@ -128,7 +128,8 @@ class Connection:
         """Whether nothing at all arrives for so long."""
         self.sock.settimeout(seconds)
         try:
-            return not self.sock.recv(2000) and False
+            self.sock.recv(2000)
+            return False
         except TimeoutError:
             return True
 
