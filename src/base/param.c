@@ -385,7 +385,8 @@ static int derive_mode(struct settings *s, struct err *err)
 	s->leave_on_term = strcmp(s->on_term, "leave") == 0;
 	if (!s->leave_on_term && strcmp(s->on_term, "drain") != 0)
 		return bad_value("CULVERT_ON_TERM", s->on_term, "must be drain or leave", err);
-	if (strcmp(s->seccomp, "kill") != 0 && strcmp(s->seccomp, "log") != 0 && strcmp(s->seccomp, "off") != 0)
+	if (strcmp(s->seccomp, "kill") != 0 && strcmp(s->seccomp, "log") != 0 &&
+	        strcmp(s->seccomp, "off") != 0)
 		return bad_value("CULVERT_SECCOMP", s->seccomp, "must be kill, log or off", err);
 	if (s->dedicated && !s->packet_mark_set)
 		s->packet_mark = 0;
