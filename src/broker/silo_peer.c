@@ -650,14 +650,3 @@ void silo_peers_changed(void *ctx, const struct store_change *change)
 	struct broker *broker = ctx;
 	list_for_each(it, &broker->silos) peer_changed(list_entry(it, struct silo_peer, node), change);
 }
-
-void silo_peers_set_log(struct broker *broker, const char *filter)
-{
-	struct ipc_record rec = {.type = IPC_SET_LOG, .set_log = {.filter = filter}};
-	list_for_each(it, &broker->silos)
-	{
-		struct silo_peer *peer = list_entry(it, struct silo_peer, node);
-		if (peer->chan)
-			ring_chan_send(peer->chan, &rec, -1, NULL);
-	}
-}

@@ -40,9 +40,6 @@ void silo_peers_done(struct broker *broker);
 /* The store changed: marks what it concerns and sends it in this turn. For store_watch. */
 void silo_peers_changed(void *ctx, const struct store_change *change);
 
-/* Sends a log filter to all silos. */
-void silo_peers_set_log(struct broker *broker, const char *filter);
-
 /* Asks the silo of `uid` for its state. 0, or -ENOENT (no such silo: no page comes). */
 int silo_peer_ask_state(struct broker *broker, const char *uid, uint32_t what, struct silo_state_ask *ask);
 
