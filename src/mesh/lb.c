@@ -117,14 +117,21 @@ int lb_pick_weighted(const uint32_t *weights, size_t cnt, uint64_t random)
 /* A choice under way: the service's side of it, looked up once. */
 struct choice {
 	const struct service *service;
-	const struct workload *source;
+	const struct lb_query *query;
 	struct lb_place place;
-	enum lb_resolution resolution;
-	uint16_t port;
 	bool has_port;   /* the service has the port */
 	uint16_t target; /* its target, 0 = named */
 	unsigned best;   /* highest rank among the candidates */
 };
+
+static bool is_avoided(const struct lb_query *query, const struct workload *w)
+{
+	for (size_t i = 0; i < query->avoid_cnt; i++) {
+		if (strcmp(query->avoid[i], w->uid) == 0)
+			return true;
+	}
+	return false;
+}
 
 /* The filter of dataplane.md 4.3, before any ranking. */
 static bool is_candidate(const struct choice *c, const struct endpoint *ep)
@@ -133,11 +140,13 @@ static bool is_candidate(const struct choice *c, const struct endpoint *ep)
 	uint16_t unused;
 
 	if (w->ip_cnt == 0 && w->hostname[0] == 0 &&
-	        (strcmp(w->network, c->source->network) == 0 || !w->has_network_gateway))
+	        (strcmp(w->network, c->query->source->network) == 0 || !w->has_network_gateway))
 		return false;
-	if (c->resolution == LB_RESOLVE_WAYPOINT)
+	if (is_avoided(c->query, w))
+		return false;
+	if (c->query->resolution == LB_RESOLVE_WAYPOINT)
 		return c->has_port || w->has_app_tunnel;
-	return c->target != 0 || lb_port_find(ep->ports, ep->port_cnt, c->port, &unused);
+	return c->target != 0 || lb_port_find(ep->ports, ep->port_cnt, c->query->port, &unused);
 }
 
 /* Whether the endpoint may be chosen, and its rank. */
@@ -176,24 +185,17 @@ static uint64_t weigh(struct choice *c, const struct endpoint *endpoints, size_t
 }
 
 const struct endpoint *lb_choose(const struct service *service, const struct endpoint *endpoints,
-        size_t endpoint_cnt, const struct workload *source, uint16_t service_port,
-        enum lb_resolution resolution, uint64_t random)
+        size_t endpoint_cnt, const struct lb_query *query)
 {
-	struct choice c = {
-	        .service = service,
-	        .source = source,
-	        .place = lb_place_of(source),
-	        .resolution = resolution,
-	        .port = service_port,
-	};
+	struct choice c = {.service = service, .query = query, .place = lb_place_of(query->source)};
 
-	c.has_port = lb_port_find(service->ports, service->port_cnt, service_port, &c.target);
-	if (!c.has_port && resolution == LB_RESOLVE_STANDARD)
+	c.has_port = lb_port_find(service->ports, service->port_cnt, query->port, &c.target);
+	if (!c.has_port && query->resolution == LB_RESOLVE_STANDARD)
 		return NULL;
 	uint64_t total = weigh(&c, endpoints, endpoint_cnt);
 	if (total == 0)
 		return NULL;
-	uint64_t at = scale(random, total);
+	uint64_t at = scale(query->random, total);
 	for (size_t i = 0; i < endpoint_cnt; i++) {
 		unsigned rank;
 		if (!ranked(&c, &endpoints[i], &rank) || rank != c.best)

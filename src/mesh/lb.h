@@ -8,6 +8,7 @@
 #define CULVERT_MESH_LB_H
 
 #include <stdbool.h>
+#include <stddef.h>
 #include <stdint.h>
 
 #include "culvert/records.h"
@@ -37,14 +38,22 @@ struct lb_place lb_place_of(const struct workload *workload);
 unsigned lb_rank(const struct service *service, const struct lb_place *from, const struct lb_place *to,
         bool *ret_full);
 
+/* What a choice is made for; all borrowed for the call. */
+struct lb_query {
+	const struct workload *source; /* who connects */
+	uint16_t port;                 /* of the service */
+	enum lb_resolution resolution;
+	uint64_t random; /* 64 uniform bits; the same bits choose the same endpoint of the same list */
+	const char *const *avoid; /* uids of workloads that are no candidates: they failed just now */
+	size_t avoid_cnt;
+};
+
 /*
  * Chooses among the endpoints, at random in proportion to capacity among the
- * candidates of the best rank. Returns NULL when there is none. `random` is 64
- * uniform bits; the same bits choose the same endpoint of the same list.
+ * candidates of the best rank. Returns NULL when there is none.
  */
 const struct endpoint *lb_choose(const struct service *service, const struct endpoint *endpoints,
-        size_t endpoint_cnt, const struct workload *source, uint16_t service_port,
-        enum lb_resolution resolution, uint64_t random);
+        size_t endpoint_cnt, const struct lb_query *query);
 
 /* Target port of an endpoint for a service port, in the order of dataplane.md 4.4; 0 = none. */
 uint16_t lb_target_port(

@@ -53,6 +53,10 @@ struct route_env {
 	bool local_app_tunnel; /* LOCALHOST_APP_TUNNEL: PROXY tunnels are dialled over loopback */
 	struct ip source_ip;   /* outbound: address of the application's socket */
 	uint64_t random;       /* 64 uniform bits, drawn once per connection */
+	/* Outbound, a second try: uids of endpoints that failed. They are not chosen again where a service
+	 * offers others; a workload that was addressed itself is not replaced. */
+	const char *const *avoid;
+	size_t avoid_cnt;
 };
 
 /* How the connection goes on (dataplane.md 4.2). */

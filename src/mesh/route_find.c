@@ -70,8 +70,15 @@ static uint64_t chance(const struct routing *r, enum routing_step step)
 static void from_service(struct routing *r, const struct view *view, uint16_t port,
         enum lb_resolution resolution, enum routing_step step, struct upstream *ret_upstream)
 {
-	const struct endpoint *ep = lb_choose(view->service, view->endpoints, view->endpoint_cnt, r->self,
-	        port, resolution, chance(r, step));
+	const struct lb_query query = {
+	        .source = r->self,
+	        .port = port,
+	        .resolution = resolution,
+	        .random = chance(r, step),
+	        .avoid = r->env->avoid,
+	        .avoid_cnt = r->env->avoid_cnt,
+	};
+	const struct endpoint *ep = lb_choose(view->service, view->endpoints, view->endpoint_cnt, &query);
 	uint16_t target = ep ? lb_target_port(view->service, ep, port) : 0;
 
 	if (target == 0)

@@ -22,6 +22,7 @@
 struct golden {
 	struct fixture f;
 	const char *dir;
+	const char *avoid[ARGS_MAX]; /* what f.env.avoid points to */
 	struct buf out;
 };
 
@@ -195,6 +196,14 @@ static void set_dns(struct golden *g, char **args, size_t cnt)
 	}
 }
 
+static void set_avoid(struct golden *g, char **args, size_t cnt)
+{
+	for (size_t i = 1; i < cnt; i++)
+		g->avoid[i - 1] = arena_strdup(g->f.arena, args[i]);
+	g->f.env.avoid = g->avoid;
+	g->f.env.avoid_cnt = cnt - 1;
+}
+
 static bool set(struct golden *g, char **args, size_t cnt)
 {
 	const char *value = cnt > 1 ? args[1] : "";
@@ -213,6 +222,8 @@ static bool set(struct golden *g, char **args, size_t cnt)
 		load(g, value);
 	else if (strcmp(args[0], "dns") == 0)
 		set_dns(g, args, cnt);
+	else if (strcmp(args[0], "avoid") == 0)
+		set_avoid(g, args, cnt);
 	else
 		return false;
 	return true;
