@@ -9,12 +9,28 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
+#include "base/clock.h"
 #include "base/fd.h"
 #include "request.h"
 #include "yaml/yaml.h"
 
 /* Nodes of a list of LIMIT_PODS pods: keys, values, addresses, interfaces. */
 #define LIST_NODES_MAX (LIMIT_PODS * 96)
+
+/* How long a busy agent is waited for, ms: it drops those who ask nothing after 5 s. */
+#define BUSY_MS 15000
+/* Between two looks at a full backlog, ms: connect() of a unix socket has no event for it. */
+#define BUSY_STEP_MS 20
+
+/* Connects, waiting while the agent's backlog is full. */
+static int connect_to(const char *path, int *ret_fd)
+{
+	const uint64_t until = clock_ms() + BUSY_MS;
+	int rc;
+	while ((rc = fd_unix_connect(path, SOCK_STREAM, ret_fd)) == -EAGAIN && clock_ms() < until)
+		poll(NULL, 0, BUSY_STEP_MS);
+	return rc;
+}
 
 static int wait_for(int fd, short events)
 {
@@ -58,7 +74,7 @@ static int receive_all(int fd, struct buf *answer)
 int client_ask(const char *path, const struct buf *request, struct buf *answer, struct err *err)
 {
 	int fd = -1;
-	int rc = fd_unix_connect(path, SOCK_STREAM, &fd);
+	int rc = connect_to(path, &fd);
 	if (rc < 0)
 		return err_sys(err, rc, "no agent at %s", path);
 	rc = send_all(fd, request);
