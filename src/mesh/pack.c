@@ -37,7 +37,7 @@ static struct layout layout_of(const struct workload *w, size_t port_cnt, bool h
 /* The parts between eps and uid, found from the front. */
 static struct pw_gateway *gateways_of(const struct pw *pw)
 {
-	return (struct pw_gateway *)(void *)(pw->eps + pw->ep_cnt);
+	return (struct pw_gateway *)(void *)(pw_eps(pw) + pw->ep_cnt);
 }
 
 static uint32_t *policies_of(const struct pw *pw)
@@ -164,12 +164,12 @@ static int pack_services(struct store *store, const struct workload *w, struct p
 
 	for (size_t i = 0; i < w->service_cnt; i++) {
 		const struct workload_service *s = &w->services[i];
-		pw->eps[i].svc = svc_get(store, s->ns, s->hostname, &rc);
-		if (!pw->eps[i].svc)
+		pw_eps(pw)[i].svc = svc_get(store, s->ns, s->hostname, &rc);
+		if (!pw_eps(pw)[i].svc)
 			return rc;
-		join_service(&pw->eps[i]);
-		pw->eps[i].port_at = at;
-		pw->eps[i].port_cnt = (uint16_t)s->port_cnt;
+		join_service(&pw_eps(pw)[i]);
+		pw_eps(pw)[i].port_at = at;
+		pw_eps(pw)[i].port_cnt = (uint16_t)s->port_cnt;
 		if (s->port_cnt)
 			memcpy(ports + at, s->ports, s->port_cnt * sizeof(*ports));
 		at += (uint32_t)s->port_cnt;
@@ -205,7 +205,6 @@ static struct pw *make_block(const struct workload *w, size_t port_cnt)
 
 	if (!pw)
 		return NULL;
-	pw->eps = (struct pw_ep *)(void *)(base + l.eps);
 	pw->uid = base + l.uid;
 	memcpy(pw->uid, w->uid, strlen(w->uid));
 	pw->has_name_in_uid = in_uid;
@@ -220,8 +219,8 @@ static struct pw *make_block(const struct workload *w, size_t port_cnt)
 	pw->has_gateway = w->has_network_gateway;
 	list_init(&pw->in_ident);
 	for (size_t i = 0; i < pw->ep_cnt; i++) {
-		list_init(&pw->eps[i].in_svc);
-		pw->eps[i].owner = pw;
+		list_init(&pw_eps(pw)[i].in_svc);
+		pw_eps(pw)[i].owner = pw;
 	}
 	return pw;
 }
@@ -257,10 +256,11 @@ void pw_free(struct store *store, struct pw *pw)
 	if (!pw)
 		return;
 	for (size_t i = 0; i < pw->ep_cnt; i++) {
-		list_del(&pw->eps[i].in_svc);
-		if (pw->eps[i].svc)
-			svc_settle(store, pw->eps[i].svc);
+		list_del(&pw_eps(pw)[i].in_svc);
+		if (pw_eps(pw)[i].svc)
+			svc_settle(store, pw_eps(pw)[i].svc);
 	}
+	intern_put(&store->names, pw->version);
 	for (size_t i = 0; i < PW_STR_CNT; i++)
 		intern_put(&store->names, pw->ids[i]);
 	for (size_t i = 0; i < pw->policy_cnt; i++)
@@ -292,7 +292,7 @@ static bool same_eps(const struct pw *a, const struct pw *b)
 	if (a->ep_cnt != b->ep_cnt || a->port_cnt != b->port_cnt)
 		return false;
 	for (size_t i = 0; i < a->ep_cnt; i++) {
-		if (a->eps[i].svc != b->eps[i].svc || a->eps[i].port_cnt != b->eps[i].port_cnt)
+		if (pw_eps(a)[i].svc != pw_eps(b)[i].svc || pw_eps(a)[i].port_cnt != pw_eps(b)[i].port_cnt)
 			return false;
 	}
 	return memcmp(ports_of(a), ports_of(b), a->port_cnt * sizeof(struct port_map)) == 0;
@@ -395,7 +395,7 @@ static void copy_lists(struct unpacker *u, const struct pw *pw, struct workload 
 	for (size_t i = 0; policies && i < pw->policy_cnt; i++)
 		policies[i] = copy_id(u, policies_of(pw)[i], NULL);
 	for (size_t i = 0; services && i < pw->ep_cnt; i++) {
-		const struct pw_ep *ep = &pw->eps[i];
+		const struct pw_ep *ep = &pw_eps(pw)[i];
 		if (!ep->svc)
 			continue;
 		struct port_map *ports = copy_array(u, ep->port_cnt, sizeof(*ports));

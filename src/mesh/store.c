@@ -95,7 +95,7 @@ void store_free(struct store *store)
 	while ((item = map_pop(&store->idents)))
 		mem_free(item);
 	while ((item = map_pop(&store->policies)))
-		policy_free(item);
+		policy_free(store, item);
 	while ((item = map_pop(&store->policy_ns)))
 		mem_free(item);
 	map_done(&store->addresses);
@@ -189,6 +189,16 @@ static void tell_addresses(struct store *store, const struct pw *pw)
 	}
 }
 
+static void tell_own(struct store *store, const struct pw *pw)
+{
+	struct store_change change = change_of(STORE_OWN);
+
+	change.ns = pw_text(store, pw, PW_NS);
+	change.name = pw_name(pw);
+	change.service_account = pw_text(store, pw, PW_SERVICE_ACCOUNT);
+	store_tell(store, &change);
+}
+
 /* Everything whose view may differ because this workload came or went. */
 static void tell_workload(struct store *store, const struct pw *pw)
 {
@@ -201,16 +211,11 @@ static void tell_workload(struct store *store, const struct pw *pw)
 		change.hostname = pw_text(store, pw, PW_HOSTNAME);
 		store_tell(store, &change);
 	}
-	if (pw->ident) {
-		change = change_of(STORE_OWN);
-		change.ns = pw_text(store, pw, PW_NS);
-		change.name = pw_name(pw);
-		change.service_account = pw_text(store, pw, PW_SERVICE_ACCOUNT);
-		store_tell(store, &change);
-	}
+	if (pw->ident)
+		tell_own(store, pw);
 	for (size_t i = 0; i < pw->ep_cnt; i++) {
-		if (pw->eps[i].svc)
-			store_tell_service(store, pw->eps[i].svc, pw->eps[i].svc->record);
+		if (pw_eps(pw)[i].svc)
+			store_tell_service(store, pw_eps(pw)[i].svc, pw_eps(pw)[i].svc->record);
 	}
 	for (struct multi *m = multi_get(&store->extras, pw->uid, strlen(pw->uid)); m; m = m->next) {
 		const struct svc_node *svc = ((struct extra_slot *)(void *)m)->svc;
@@ -268,7 +273,7 @@ static void unlink_workload(struct store *store, struct pw *pw, size_t addr_cnt)
 	for (size_t i = 0; i < addr_cnt; i++)
 		multi_unlink(&store->addresses, &pw->addrs[i].multi);
 	for (size_t i = 0; i < pw->ep_cnt; i++)
-		list_del(&pw->eps[i].in_svc);
+		list_del(&pw_eps(pw)[i].in_svc);
 	list_del(&pw->in_ident);
 }
 
@@ -297,8 +302,8 @@ static int link_workload(struct store *store, struct pw *pw)
 	int rc = 0;
 
 	for (size_t i = 0; i < pw->ep_cnt; i++) {
-		if (pw->eps[i].svc)
-			svc_admit(&pw->eps[i]);
+		if (pw_eps(pw)[i].svc)
+			svc_admit(&pw_eps(pw)[i]);
 	}
 	if (is_local(store, pw)) {
 		pw->ident =
@@ -331,13 +336,29 @@ static void retire(struct store *store, struct pw *pw)
 	pw_free(store, pw);
 }
 
-/* An unchanged record in a replacement: nobody hears of it unless order decides something. */
+/* Moves a workload to the front of its identity; true when another one of that name stood before it. */
+static bool overtake(struct pw *pw)
+{
+	bool was_behind = false;
+
+	if (!pw->ident || pw->ident->workloads.next == &pw->in_ident)
+		return false;
+	for (struct list *it = pw->ident->workloads.next; it != &pw->in_ident && !was_behind; it = it->next)
+		was_behind = strcmp(pw_name(list_entry(it, struct pw, in_ident)), pw_name(pw)) == 0;
+	list_del(&pw->in_ident);
+	list_add(&pw->ident->workloads, &pw->in_ident);
+	return was_behind;
+}
+
+/* An unchanged record: nobody hears of it unless order decides something. */
 static void refresh(struct store *store, struct pw *pw, struct pw *again)
 {
 	pw->is_stale = false;
 	pw->origin = again->origin;
 	pw->seq = again->seq;
 	pw_free(store, again);
+	if (overtake(pw))
+		tell_own(store, pw);
 	for (size_t i = 0; i < indexed_cnt(pw); i++) {
 		if (pw->addrs[i].multi.next || pw->addrs[i].multi.prev) {
 			tell_addresses(store, pw);
@@ -345,7 +366,7 @@ static void refresh(struct store *store, struct pw *pw, struct pw *again)
 		}
 	}
 	for (size_t i = 0; i < pw->ep_cnt; i++) {
-		struct pw_ep *ep = &pw->eps[i];
+		struct pw_ep *ep = &pw_eps(pw)[i];
 		bool was_dropped = ep->is_dropped;
 		if (!ep->svc)
 			continue;
@@ -362,7 +383,7 @@ int store_insert_workload(struct store *store, const struct workload *workload, 
 
 	if (rc < 0)
 		return rc;
-	if (store->is_replacing && old && pw_same(old, pw)) {
+	if (old && pw_same(old, pw)) {
 		refresh(store, old, pw);
 		return 0;
 	}
@@ -396,16 +417,11 @@ int store_remove_workload(struct store *store, const char *uid)
 
 int store_remove_address(struct store *store, const char *name)
 {
-	char ns[1024];
 	int rc = store_remove_workload(store, name);
 	if (rc == 0)
 		return 0;
-	const char *slash = strchr(name, '/');
-	if (!slash || (size_t)(slash - name) >= sizeof(ns))
-		return -ENOENT;
-	memcpy(ns, name, (size_t)(slash - name));
-	ns[slash - name] = 0;
-	return store_remove_service(store, ns, slash + 1);
+	const struct svc_node *svc = svc_find_name(store, name);
+	return svc ? store_remove_service(store, svc->ns, svc->hostname) : -ENOENT;
 }
 
 void store_replace_begin(struct store *store, enum store_origin origin)

@@ -90,7 +90,8 @@ uint64_t store_policy_generation(const struct store *store);
 
 /*
  * Inserts or replaces a workload by its uid: it leaves all indices first,
- * then joins them anew (control.md 8.2). The record is copied. 0, -ENOMEM,
+ * then joins them anew (control.md 8.2). Of an unchanged one only the order
+ * is new, and nobody is told unless that decides something. The record is copied. 0, -ENOMEM,
  * -ENOSPC, or ERR_TOO_MANY; the store is unchanged on failure.
  */
 int store_insert_workload(struct store *store, const struct workload *workload, enum store_origin origin);
@@ -125,13 +126,39 @@ int store_remove_policy(struct store *store, const char *key);
 
 /*
  * A full replacement of the records of one origin: begin, insert what there
- * is now, commit. Records inserted unchanged cause no change to be reported;
- * those not inserted again are removed at commit. One at a time.
+ * is now, commit; those not inserted again are removed at commit. One at a
+ * time.
  */
 void store_replace_begin(struct store *store, enum store_origin origin);
 
 /* Ends a replacement; with is_complete false (an insert failed) nothing is removed. */
 void store_replace_commit(struct store *store, bool is_complete);
+
+/* The two kinds of resources that xDS names (reference control.md 5.1, 5.2). */
+enum store_resource {
+	STORE_RESOURCE_ADDRESS = 0, /* name = uid of a workload, else namespace/hostname of a service */
+	STORE_RESOURCE_POLICY,      /* name = resource name of a policy */
+};
+
+/*
+ * The version under which the control plane sent a record, so that nobody
+ * keeps the names of 100,000 records a second time to name them after a
+ * reconnect. "" forgets it; every insert but one of an unchanged record
+ * forgets it as well: set it after the insert, and to "" when a later version
+ * was refused. Equal versions share one string. -ENOENT: no record goes by
+ * this name (its body had another key, which the caller must remember itself,
+ * or it is gone); -ENOMEM, -ENOSPC.
+ */
+int store_set_version(
+        struct store *store, enum store_resource resource, const char *name, const char *version);
+
+/* One record with a version; strings are borrowed for the call. Return false to stop. */
+typedef bool store_version_fn(void *ctx, const char *name, const char *version);
+
+/* Walks the names and versions of all records that have one, in no particular order. The store must not
+ * change meanwhile. */
+void store_each_version(
+        const struct store *store, enum store_resource resource, store_version_fn *fn, void *ctx);
 
 /* On whose behalf a view is cut. */
 struct store_asker {

@@ -41,6 +41,9 @@ enum pw_str {
 	PW_STR_CNT
 };
 
+/* Ceiling of svc_node.key. */
+#define SVC_KEY_MAX 2048
+
 struct pw;
 
 /* Membership of a workload in a service that may not be known yet (then it is staged). */
@@ -67,9 +70,9 @@ struct pw {
 	uint64_t seq;             /* order of insertion */
 	struct list in_ident;     /* on ident_node.workloads; detached when not local */
 	struct ident_node *ident; /* NULL when not local */
-	struct pw_ep *eps;
 	char *uid;
-	uint32_t size; /* of the block */
+	uint32_t size;    /* of the block */
+	uint32_t version; /* interned, like the next; 0 = none (store_set_version) */
 	uint32_t ids[PW_STR_CNT];
 	uint32_t capacity;
 	uint32_t port_cnt; /* of all eps */
@@ -88,8 +91,14 @@ struct pw {
 	bool is_stale : 1;        /* not seen since the replacement began */
 	bool has_name_in_uid : 1; /* the name is what follows the last slash of uid, as in pods' uids */
 	uint8_t origin : 1;
-	struct addr_slot addrs[]; /* ip_cnt */
+	struct addr_slot addrs[]; /* ip_cnt; ep_cnt of struct pw_ep follow */
 };
+
+/* Its memberships, ep_cnt of them. */
+static inline struct pw_ep *pw_eps(const struct pw *pw)
+{
+	return (struct pw_ep *)(uintptr_t)(pw->addrs + pw->ip_cnt);
+}
 
 /* Workloads of our node with one namespace and service account. */
 struct ident_node {
@@ -127,6 +136,7 @@ struct svc_node {
 	size_t endpoint_cnt;
 	enum store_origin origin;
 	bool is_stale;
+	uint32_t version; /* of the record, interned; 0 = none */
 	size_t key_len;
 	const char *ns;
 	const char *hostname;
@@ -148,6 +158,7 @@ struct policy_node {
 	const struct policy *record;
 	enum store_origin origin;
 	bool is_stale;
+	uint32_t version; /* interned; 0 = none */
 };
 
 struct store {
@@ -217,6 +228,9 @@ struct svc_node *svc_get(struct store *store, const char *ns, const char *hostna
 /* The node of a service, or NULL. */
 struct svc_node *svc_find(const struct store *store, const char *ns, const char *hostname);
 
+/* The node of what xDS names "namespace/hostname" (split at the first slash), or NULL. */
+struct svc_node *svc_find_name(const struct store *store, const char *name);
+
 /* Frees the node when it has neither record nor endpoints. */
 void svc_settle(struct store *store, struct svc_node *svc);
 
@@ -232,7 +246,7 @@ void svc_sweep(struct store *store);
 /* --- store_policy.c --- */
 
 /* Frees a policy that is in no index any more. NULL is fine. */
-void policy_free(struct policy_node *policy);
+void policy_free(struct store *store, struct policy_node *policy);
 
 /* Removes the stale policies of the replaced origin. */
 void policy_sweep(struct store *store);

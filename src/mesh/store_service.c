@@ -30,9 +30,21 @@ static bool make_key(const char *ns, const char *hostname, char *dst, size_t cap
 
 struct svc_node *svc_find(const struct store *store, const char *ns, const char *hostname)
 {
-	char key[2048];
+	char key[SVC_KEY_MAX];
 	size_t len;
 	return make_key(ns, hostname, key, sizeof(key), &len) ? map_get(&store->services, key, len) : NULL;
+}
+
+struct svc_node *svc_find_name(const struct store *store, const char *name)
+{
+	char ns[SVC_KEY_MAX];
+	const char *slash = strchr(name, '/');
+
+	if (!slash || (size_t)(slash - name) >= sizeof(ns))
+		return NULL;
+	memcpy(ns, name, (size_t)(slash - name));
+	ns[slash - name] = 0;
+	return svc_find(store, ns, slash + 1);
 }
 
 struct svc_node *svc_get(struct store *store, const char *ns, const char *hostname, int *ret_rc)
@@ -41,7 +53,7 @@ struct svc_node *svc_get(struct store *store, const char *ns, const char *hostna
 	if (svc)
 		return svc;
 	size_t len = strlen(ns) + 1 + strlen(hostname);
-	if (len > 2048) {
+	if (len > SVC_KEY_MAX) {
 		*ret_rc = -ENAMETOOLONG;
 		return NULL;
 	}
@@ -191,6 +203,12 @@ static int link_slots(struct store *store, struct svc_parts *p)
 	return rc;
 }
 
+static void forget_version(struct store *store, struct svc_node *svc)
+{
+	intern_put(&store->names, svc->version);
+	svc->version = 0;
+}
+
 /* The node's record parts, taken out of it. */
 static struct svc_parts parts_take(struct svc_node *svc)
 {
@@ -257,13 +275,15 @@ static bool shares_vip(const struct svc_node *svc)
 	return svc->record->cidr_cnt > 0 || svc->host.multi.next || svc->host.multi.prev;
 }
 
-/* An unchanged record in a replacement. */
+/* An unchanged record; a full replacement brings endpoints back that a former record had dropped. */
 static void refresh(struct store *store, struct svc_node *svc, enum store_origin origin)
 {
 	stamp(store, svc, origin);
 	if (shares_vip(svc))
 		store_tell_service(store, svc, svc->record);
 	bool was_changed = false;
+	if (!store->is_replacing)
+		return;
 	list_for_each(node, &svc->eps)
 	{
 		struct pw_ep *ep = list_entry(node, struct pw_ep, in_svc);
@@ -306,7 +326,7 @@ int store_insert_service(struct store *store, const struct service *service,
 
 	if (!svc)
 		return rc;
-	if (store->is_replacing && svc->record && record_eq_service(svc->record, service) &&
+	if (svc->record && record_eq_service(svc->record, service) &&
 	        record_eq_endpoints(svc->endpoints, svc->endpoint_cnt, endpoints, endpoint_cnt)) {
 		refresh(store, svc, origin);
 		return 0;
@@ -319,6 +339,7 @@ int store_insert_service(struct store *store, const struct service *service,
 		svc_settle(store, svc);
 		return rc;
 	}
+	forget_version(store, svc);
 	stamp(store, svc, origin);
 	refilter(store, svc);
 	if (old.record)
@@ -335,6 +356,7 @@ static void remove_service(struct store *store, struct svc_node *svc)
 	unlink_slots(store, &old, old.record->vip_cnt, old.extra_cnt);
 	multi_unlink(&store->hosts, &svc->host.multi);
 	list_del(&svc->in_cidrs);
+	forget_version(store, svc);
 	store->service_cnt--;
 	list_for_each(node, &svc->eps) list_entry(node, struct pw_ep, in_svc)->is_dropped = true;
 	store_tell_service(store, svc, old.record);

@@ -178,7 +178,7 @@ const struct pw *view_extra_workload(
 	const struct pw *pw = map_get_str(&store->workloads, extra->workload_uid);
 
 	for (size_t i = 0; pw && i < pw->ep_cnt; i++) {
-		if (pw->eps[i].svc == svc)
+		if (pw_eps(pw)[i].svc == svc)
 			return NULL;
 	}
 	return pw;

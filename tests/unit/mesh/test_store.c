@@ -630,6 +630,82 @@ static void test_changes_are_told(void **state)
 	store_free(store);
 }
 
+static bool list_version(void *ctx, const char *name, const char *version)
+{
+	assert_int_equal(buf_printf(ctx, "%s=%s; ", name, version), 0);
+	return true;
+}
+
+static void test_versions(void **state)
+{
+	struct store *store = store_new("");
+	struct buf log;
+
+	buf_init(&log, 65536);
+	put_workload(store, "a", 1, "s", true);
+	/* Staging only: no record goes by this name. */
+	assert_int_equal(store_set_version(store, STORE_RESOURCE_ADDRESS, "shop/s", "1"), -ENOENT);
+	put_service(store, "s", true);
+	put_policy(store, "shop", "p", POLICY_NAMESPACE);
+	assert_int_equal(store_set_version(store, STORE_RESOURCE_ADDRESS, "a", "1"), 0);
+	assert_int_equal(store_set_version(store, STORE_RESOURCE_ADDRESS, "shop/s", "2"), 0);
+	assert_int_equal(store_set_version(store, STORE_RESOURCE_POLICY, "shop/p", "3"), 0);
+	assert_int_equal(store_set_version(store, STORE_RESOURCE_POLICY, "a", "3"), -ENOENT);
+	assert_int_equal(store_set_version(store, STORE_RESOURCE_ADDRESS, "no slash", "3"), -ENOENT);
+	store_each_version(store, STORE_RESOURCE_ADDRESS, list_version, &log);
+	assert_string_equal(told(&log), "a=1; shop/s=2; ");
+	store_each_version(store, STORE_RESOURCE_POLICY, list_version, &log);
+	assert_string_equal(told(&log), "shop/p=3; ");
+	/* Unchanged records keep it, changed ones forget it, and so does "". */
+	put_workload(store, "a", 1, "s", true);
+	put_service(store, "s", false);
+	assert_int_equal(store_set_version(store, STORE_RESOURCE_POLICY, "shop/p", ""), 0);
+	store_each_version(store, STORE_RESOURCE_ADDRESS, list_version, &log);
+	store_each_version(store, STORE_RESOURCE_POLICY, list_version, &log);
+	assert_string_equal(told(&log), "a=1; ");
+	put_workload(store, "a", 2, "s", true);
+	assert_int_equal(store_set_version(store, STORE_RESOURCE_ADDRESS, "shop/s", "4"), 0);
+	assert_int_equal(store_remove_service(store, "shop", "s"), 0);
+	store_each_version(store, STORE_RESOURCE_ADDRESS, list_version, &log);
+	assert_string_equal(told(&log), "");
+	buf_done(&log);
+	store_free(store);
+}
+
+static void test_unchanged_records_are_not_told(void **state)
+{
+	struct store *store = store_new("");
+	struct store_watcher watcher = {.changed = on_change};
+	struct buf log;
+
+	buf_init(&log, 65536);
+	watcher.ctx = &log;
+	put_service(store, "s", false);
+	put_workload(store, "a", 1, "s", true);
+	put_policy(store, "shop", "p", POLICY_NAMESPACE);
+	store_watch(store, &watcher);
+	put_service(store, "s", false);
+	put_workload(store, "a", 1, "s", true);
+	put_policy(store, "shop", "p", POLICY_NAMESPACE);
+	assert_string_equal(told(&log), "");
+	assert_int_equal(store_remove_policy(store, "shop/p"), 0);
+	/* With a second claim on the address the order decides. */
+	put_workload(store, "b", 1, NULL, true);
+	told(&log);
+	put_workload(store, "a", 1, "s", true);
+	assert_string_equal(told(&log), "addr:10.0.0.1; ");
+	/* An endpoint that went with its service comes back when its workload is sent again. */
+	assert_int_equal(store_remove_service(store, "shop", "s"), 0);
+	put_service(store, "s", false);
+	assert_string_equal(dump(store, false), "service shop/s:; ");
+	told(&log);
+	put_workload(store, "a", 1, "s", true);
+	assert_string_equal(dump(store, false), "service shop/s: a=8080; ");
+	assert_string_equal(told(&log), "addr:10.0.0.1; host:shop/s; addr:10.96.0.1; ");
+	buf_done(&log);
+	store_free(store);
+}
+
 static void test_change_hits(void **state)
 {
 	struct ip in = ip_v4(10, 7, 1, 1), out = ip_v4(10, 8, 1, 1);
@@ -1037,6 +1113,8 @@ int main(void)
 	        cmocka_unit_test(test_remove_by_resource_name),
 	        cmocka_unit_test(test_shared_address_falls_back),
 	        cmocka_unit_test(test_many_on_one_address),
+	        cmocka_unit_test(test_versions),
+	        cmocka_unit_test(test_unchanged_records_are_not_told),
 	        cmocka_unit_test(test_packed_size),
 	        cmocka_unit_test(test_ceilings),
 	        cmocka_unit_test(test_workload_round_trip),
