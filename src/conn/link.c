@@ -83,6 +83,12 @@ static void set_ping_timer(struct link *link)
 		io_timer_start(link->io, &link->timer, due > now ? due - now : 0);
 }
 
+void link_wake_pings(struct link *link)
+{
+	if (link->phase == LINK_OPEN && !timer_is_set(&link->timer))
+		set_ping_timer(link);
+}
+
 void link_open(struct link *link)
 {
 	int r = h2_session_new(link->env, &link->h2_config, &h2_ops, link, io_now_ms(link->io), &link->h2);

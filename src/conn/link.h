@@ -152,6 +152,12 @@ int link_connect(struct link *link, const char *authority, const struct h2_heade
 int link_respond(
         struct stream *stream, int status, const struct h2_header *headers, size_t header_cnt, bool end);
 
+/*
+ * Server: ends our direction with these lines (copied) after what was written; on_finished as for
+ * stream_shutdown(). Returns 0, -EPIPE, -EINVAL, -ENOMEM.
+ */
+int link_trailers(struct stream *stream, const struct h2_header *headers, size_t header_cnt);
+
 /* stream_free() that resets with `code` (enum h2_code) whatever the state. */
 void link_reset(struct stream *stream, uint32_t code);
 

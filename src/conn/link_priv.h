@@ -53,7 +53,6 @@ struct link {
 struct link_stream {
 	struct stream stream;
 	uint32_t magic;
-	struct io *io;
 	struct link *link;    /* NULL once the link is gone */
 	struct h2_stream *h2; /* NULL once it is dead */
 	const struct link_answer_events *answer;
@@ -99,6 +98,9 @@ void link_flush_output(struct link *link);
 
 /* The handshake is done (or there is none): HTTP/2 begins (link.c). */
 void link_open(struct link *link);
+
+/* Sets the PING timer again if it slept: a stream was opened (link.c). */
+void link_wake_pings(struct link *link);
 
 /* Calls on_ready if it is due: before the first request, never from inside link_new() (link.c). */
 void link_tell_ready(struct link *link);

@@ -21,7 +21,7 @@ static struct link_stream *st_of(const struct stream *stream)
 
 static void wake(struct link_stream *st)
 {
-	io_defer(st->io, &st->work, IO_PHASE_WORK);
+	io_defer(st->stream.io, &st->work, IO_PHASE_WORK);
 }
 
 /* Has the link look at this stream at the end of the turn. */
@@ -140,7 +140,7 @@ static void on_h2_trailers(void *user, struct h2_stream *h2, const struct h2_hea
 static void on_h2_data(void *user, struct h2_stream *h2, const uint8_t *bytes, size_t len)
 {
 	struct link_stream *st = user;
-	if (chain_write(&st->rx, io_pool(st->io), bytes, len) < 0) {
+	if (chain_write(&st->rx, io_pool(st->stream.io), bytes, len) < 0) {
 		h2_stream_reset(h2, H2_INTERNAL_ERROR);
 		st->h2 = NULL;
 		st->error = -ENOMEM;
@@ -164,6 +164,10 @@ static void on_h2_reset(void *user, struct h2_stream *h2, const struct h2_reset 
 	st->error = code ? code : -EPIPE;
 	st->reset_code = reset->code;
 	st->is_reset_remote = reset->is_remote;
+	st->stream.is_broken = h2_reset_read_error(reset) != 0;
+	/* What CONNECT_ERROR stands for (RFC 9113 section 8.5). */
+	if (code == -EPROTO && reset->is_remote && reset->code == H2_CONNECT_ERROR)
+		st->error = -ECONNRESET;
 	h2_stream_release(st->h2);
 	st->h2 = NULL;
 	chain_clear(&st->tx);
@@ -241,8 +245,10 @@ void link_stream_orphan(struct link_stream *st)
 	list_del(&st->node);
 	list_del(&st->dirty);
 	list_del(&st->busy);
-	if (!st->error && !(st->is_ended && st->is_finished))
+	if (!st->error && !(st->is_ended && st->is_finished)) {
 		st->error = -EPIPE;
+		st->stream.is_broken = true;
+	}
 	wake(st);
 }
 
@@ -303,11 +309,11 @@ static void let_go(struct link_stream *st)
 	wake(st);
 }
 
-static void op_free(struct stream *stream, bool is_abort)
+static void op_free(struct stream *stream, enum stream_end end)
 {
 	struct link_stream *st = st_of(stream);
-	if (st->h2 && is_abort) {
-		h2_stream_reset(st->h2, H2_CANCEL);
+	if (st->h2 && end != STREAM_END_QUIET) {
+		h2_stream_reset(st->h2, end == STREAM_END_RESET ? H2_CONNECT_ERROR : H2_CANCEL);
 	} else if (st->h2) {
 		/* An end that was asked for carries what is queued. */
 		if (st->is_shutdown) {
@@ -324,6 +330,7 @@ static const struct stream_ops st_ops = {
         .read_stop = op_read_stop,
         .write = op_write,
         .queued = op_queued,
+        .unsent = op_queued,
         .shutdown = op_shutdown,
         .free = op_free,
 };
@@ -337,7 +344,7 @@ static struct link_stream *st_new(struct link *link)
 	st->stream.high = STREAM_HIGH_LEN;
 	st->stream.low = STREAM_LOW_LEN;
 	st->magic = LINK_STREAM_MAGIC;
-	st->io = link->io;
+	st->stream.io = link->io;
 	st->link = link;
 	list_init(&st->node);
 	list_init(&st->dirty);
@@ -374,6 +381,7 @@ int link_request(struct link *link, const struct h2_request *request, const stru
 		destroy(st);
 		return r;
 	}
+	link_wake_pings(link);
 	link_mark(link);
 	*ret_stream = &st->stream;
 	return 0;
@@ -397,6 +405,17 @@ int link_respond(
 	if (r == 0 && end)
 		st->is_shutdown = st->is_end_given = true;
 	link_mark(st->link);
+	return r;
+}
+
+int link_trailers(struct stream *stream, const struct h2_header *headers, size_t header_cnt)
+{
+	struct link_stream *st = st_of(stream);
+	if (!st->h2 || st->is_shutdown)
+		return -EPIPE;
+	int r = h2_stream_trailers(st->h2, headers, header_cnt);
+	if (r == 0)
+		stream_shutdown(stream);
 	return r;
 }
 

@@ -58,6 +58,7 @@ struct h2_stream {
 	const struct h2_stream_ops *ops; /* NULL until bound, and once released */
 	void *user;                      /* first argument of the callbacks */
 	struct chain queue;              /* output; chunks owned */
+	struct h2_headers *trailers;     /* lines that end our side; owned, NULL = none */
 	struct h2_window window;         /* the peer's credit */
 	size_t unconsumed;               /* bytes delivered, not consumed */
 	int32_t id;
@@ -95,6 +96,7 @@ struct h2_session {
 	struct h2_bucket idle_frames; /* allowance for frames without content */
 	uint64_t now_ms;
 	uint64_t ping_at_ms;  /* next PING due, or when the one on its way was sent */
+	bool is_ping_asleep;  /* no stream is open and the config wants no PINGs then */
 	uint64_t ping_seq;    /* number of the last PING; its payload */
 	int64_t rtt_ms;       /* -1 = unknown */
 	uint32_t goaway_code; /* of the peer's last GOAWAY */
@@ -153,6 +155,12 @@ void h2_stream_close(struct h2_stream *stream);
 
 /* RST_STREAM for the peer's fault; the owner learns by on_reset (stream.c). */
 void h2_stream_fault(struct h2_stream *stream, uint32_t code);
+
+/* Hands the stream's trailers to nghttp2; 0 or its code (stream.c). */
+int h2_stream_submit_trailers(struct h2_stream *stream);
+
+/* A stream was opened: PINGs that slept begin anew (session.c). */
+void h2_ping_wake(struct h2_session *session);
 
 /* Our END_STREAM left; resets what the owner abandoned (stream.c). */
 void h2_stream_end_left(struct h2_stream *stream);

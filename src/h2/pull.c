@@ -41,8 +41,14 @@ static ssize_t on_read(nghttp2_session *ng, int32_t stream_id, uint8_t *buf, siz
 		return NGHTTP2_ERR_DEFERRED;
 	}
 	*flags |= NGHTTP2_DATA_FLAG_NO_COPY;
-	if (is_last)
-		*flags |= NGHTTP2_DATA_FLAG_EOF;
+	if (!is_last)
+		return (ssize_t)len;
+	*flags |= NGHTTP2_DATA_FLAG_EOF;
+	if (stream->trailers) {
+		*flags |= NGHTTP2_DATA_FLAG_NO_END_STREAM;
+		if (h2_stream_submit_trailers(stream) != 0)
+			return NGHTTP2_ERR_CALLBACK_FAILURE;
+	}
 	return (ssize_t)len;
 }
 

@@ -260,7 +260,15 @@ int h2_ping(struct h2_session *session, uint64_t payload)
 static bool has_keepalive(const struct h2_session *session)
 {
 	return session->config.ping_interval_ms && !session->error && !session->is_dead &&
-	       !session->is_draining;
+	       !session->is_draining && !session->is_ping_asleep;
+}
+
+void h2_ping_wake(struct h2_session *session)
+{
+	if (!session->is_ping_asleep)
+		return;
+	session->is_ping_asleep = false;
+	session->ping_at_ms = session->now_ms + session->config.ping_interval_ms;
 }
 
 int h2_tick(struct h2_session *session, uint64_t now_ms)
@@ -270,6 +278,11 @@ int h2_tick(struct h2_session *session, uint64_t now_ms)
 	session->now_ms = now_ms;
 	if (now_ms < h2_deadline(session))
 		return session->error;
+	if (session->config.ping_busy_only && session->open_cnt == 0) {
+		session->is_ping_asleep = true;
+		session->is_ping_pending = false;
+		return session->error;
+	}
 	if (session->is_ping_pending) {
 		h2_set_fault(session, "no answer to PING");
 		return -ETIMEDOUT;

@@ -107,6 +107,7 @@ struct h2_config {
 	uint32_t ping_interval_ms; /* first PING this long after the start, next after each PONG; 0 = none;
 	                              10,000 */
 	uint32_t ping_timeout_ms;  /* a PONG missing this long = dead peer; 20,000 */
+	bool ping_busy_only;       /* no PINGs while no stream is open: gRPC servers punish them; false */
 	/*
 	 * Streams that the peer may reset before our answer (or that we reset
 	 * for malformed requests): a bucket of reset_burst refilled with
@@ -383,6 +384,14 @@ size_t h2_stream_queued(const struct h2_stream *stream);
 
 /* END_STREAM after the queue. Returns 0 (also when already ended), -EPIPE (dead) or -ENOMEM. */
 int h2_stream_end(struct h2_stream *stream);
+
+/*
+ * Server: these lines (copied) follow the queue when the stream ends, as
+ * trailers that carry END_STREAM (RFC 9113 section 8.1). Once, before
+ * h2_stream_end(). Returns 0, -EPIPE (dead or ended), -EINVAL (a header that
+ * HTTP/2 forbids, a client, a second time), -ENOMEM.
+ */
+int h2_stream_trailers(struct h2_stream *stream, const struct h2_header *headers, size_t header_cnt);
 
 /*
  * Give back receive credit for `len` bytes that on_data delivered; window

@@ -29,7 +29,17 @@ struct h2_stream *h2_stream_new(struct h2_session *session, int32_t id)
 	h2_window_init(
 	        &stream->window, config->stream_window_start, config->stream_window_max, session->now_ms);
 	session->open_cnt++;
+	h2_ping_wake(session);
 	return stream;
+}
+
+static void trailers_free(struct h2_stream *stream)
+{
+	if (!stream->trailers)
+		return;
+	h2_headers_done(stream->trailers);
+	mem_free(stream->trailers);
+	stream->trailers = NULL;
 }
 
 void h2_stream_close(struct h2_stream *stream)
@@ -39,6 +49,7 @@ void h2_stream_close(struct h2_stream *stream)
 	stream->is_closed = true;
 	stream->session->open_cnt--;
 	chain_clear(&stream->queue);
+	trailers_free(stream);
 	stream->events &= (uint8_t)~STREAM_EVENT_WRITABLE;
 	if (!stream->events)
 		list_del(&stream->event_node);
@@ -251,6 +262,49 @@ int h2_stream_end(struct h2_stream *stream)
 	stream->end_wanted = true;
 	stream_resume(stream);
 	return stream->session->error;
+}
+
+static int trailers_copy(struct h2_headers *copy, const struct h2_header *headers, size_t cnt)
+{
+	for (size_t i = 0; i < cnt; i++) {
+		int r = h2_headers_add(copy, headers[i].name, strlen(headers[i].name), headers[i].value,
+		        strlen(headers[i].value));
+		if (r)
+			return r == -E2BIG ? -EINVAL : r;
+	}
+	return 0;
+}
+
+int h2_stream_trailers(struct h2_stream *stream, const struct h2_header *headers, size_t header_cnt)
+{
+	nghttp2_nv nv[H2_SEND_LINES_MAX];
+	int err;
+
+	if (!stream->session->config.is_server || stream->trailers || header_cnt == 0)
+		return -EINVAL;
+	if (stream->is_closed || stream->is_faulty || stream->end_wanted)
+		return -EPIPE;
+	if (put_headers(nv, 0, headers, header_cnt) < 0)
+		return -EINVAL;
+	stream->trailers = mem_alloc(sizeof(*stream->trailers));
+	if (!stream->trailers)
+		return -ENOMEM;
+	h2_headers_init(stream->trailers, H2_SEND_BYTES_MAX + 2 * H2_SEND_LINES_MAX);
+	err = trailers_copy(stream->trailers, headers, header_cnt);
+	if (err)
+		trailers_free(stream);
+	return err;
+}
+
+int h2_stream_submit_trailers(struct h2_stream *stream)
+{
+	nghttp2_nv nv[H2_SEND_LINES_MAX];
+	struct h2_headers_it it = {0};
+	size_t cnt = 0;
+
+	while (cnt < H2_SEND_LINES_MAX && h2_headers_next(stream->trailers, NULL, &it))
+		cnt += (size_t)put_line(&nv[cnt], it.name, it.value, false);
+	return nghttp2_submit_trailer(stream->session->ng, stream->id, nv, cnt);
 }
 
 void h2_stream_consume(struct h2_stream *stream, size_t len)

@@ -608,6 +608,66 @@ static void interim_answers_are_skipped(void **state)
 	end_close(&end);
 }
 
+static void trailers_end_the_answer(void **state)
+{
+	static const struct h2_header tail = {"baggage", "tail", false};
+	static const struct h2_header bad = {"Baggage", "tail", false};
+	static const size_t lens[] = {0, 30, 100000};
+
+	for (size_t i = 0; i < 3; i++) {
+		struct pair *pair = pair_new(NULL);
+		struct rec a = {0};
+		struct rec *b;
+
+		pair->server.answer = 200;
+		pair_pump(pair);
+		assert_int_equal(pair_connect(pair, &a, "a:1"), 0);
+		pair_pump(pair);
+		b = &pair->server.recs[0];
+		assert_int_equal(h2_stream_trailers(a.stream, &tail, 1), -EINVAL);
+		assert_int_equal(h2_stream_trailers(b->stream, &bad, 1), -EINVAL);
+		if (lens[i])
+			rec_write(pair, b, lens[i], 0, 0);
+		assert_int_equal(h2_stream_trailers(b->stream, &tail, 1), 0);
+		assert_int_equal(h2_stream_trailers(b->stream, &tail, 1), -EINVAL);
+		pair_pump(pair);
+		assert_int_equal(a.ends, 0);
+		assert_int_equal(h2_stream_end(b->stream), 0);
+		pair_pump(pair);
+		assert_int_equal(a.data_len, lens[i]);
+		assert_int_equal(a.trailers, 1);
+		assert_string_equal(a.baggage, "tail");
+		assert_int_equal(a.ends, 1);
+		assert_int_equal(a.resets, 0);
+		assert_int_equal(b->drains, 1);
+		assert_int_equal(h2_stream_trailers(b->stream, &tail, 1), -EINVAL);
+		pair_free(pair);
+	}
+}
+
+static void busy_only_tune(struct h2_config *client, struct h2_config *server)
+{
+	client->ping_busy_only = true;
+	client->ping_interval_ms = 100;
+	client->ping_timeout_ms = 50;
+}
+
+static void pings_sleep_without_streams(void **state)
+{
+	struct pair *pair = pair_new(busy_only_tune);
+	struct rec a = {0};
+
+	pair_pump(pair);
+	assert_int_equal(h2_tick(pair->client.session, pair->now + 200), 0);
+	assert_true(h2_deadline(pair->client.session) == H2_NEVER);
+	assert_int_equal(h2_rtt_ms(pair->client.session), -1);
+	assert_int_equal(pair_connect(pair, &a, "a:1"), 0);
+	assert_true(h2_deadline(pair->client.session) != H2_NEVER);
+	assert_int_equal(h2_tick(pair->client.session, pair->now + 400), 0);
+	assert_int_equal(h2_tick(pair->client.session, pair->now + 500), -ETIMEDOUT);
+	pair_free(pair);
+}
+
 static void a_thousand_streams_tune(struct h2_config *client, struct h2_config *server)
 {
 	server->max_streams = 1000;
@@ -673,6 +733,8 @@ int main(void)
 	        cmocka_unit_test(malformed_answers),
 	        cmocka_unit_test(data_before_the_answer),
 	        cmocka_unit_test(interim_answers_are_skipped),
+	        cmocka_unit_test(trailers_end_the_answer),
+	        cmocka_unit_test(pings_sleep_without_streams),
 	        cmocka_unit_test(a_thousand_streams),
 	};
 	return cmocka_run_group_tests_name("h2 stream", tests, NULL, NULL);
