@@ -78,6 +78,7 @@ P(rust_log,             "RUST_LOG",                         STRING,   NULL, 0, 0
 P(log_json,             "LOG_FORMAT",                       FLAG,     "json", 0, 0, PARAM_W | PARAM_B | PARAM_S, "json: one JSON object a line")
 P(authz_info_logging,   "AUTHZ_POLICY_INFO_LOGGING",        FLAG,     "true", 0, 0, PARAM_B | PARAM_S, "policy decisions at info instead of debug")
 /* Ours. */
+P(reset_fidelity,       "CULVERT_RESET_FIDELITY",           BOOL,     true, 0, 0, PARAM_S, "pass a TCP reset on as a reset; false: as an end of data, as upstream does")
 P(run_dir,              "CULVERT_RUN_DIR",                  PATH,     NULL, 0, 0, PARAM_W | PARAM_B | PARAM_S, "folder of the instances; unset: /var/run/ztunnel/culvert, else /tmp/culvert")
 P(instance,             "CULVERT_INSTANCE",                 STRING,   NULL, 0, 0, PARAM_W | PARAM_B | PARAM_S, "name of this instance's folder; set by the first process")
 P(libexec_dir,          "CULVERT_LIBEXEC_DIR",              PATH,     NULL, 0, 0, PARAM_W, "folder of the other programs; unset: that of culvertd")
@@ -85,4 +86,7 @@ P(on_term,              "CULVERT_ON_TERM",                  STRING,   "drain", 0
 P(seccomp,              "CULVERT_SECCOMP",                  STRING,   "kill", 0, 0, PARAM_B | PARAM_S, "system call filter: kill; for debugging log (allow, and name the call in the audit log) or off")
 P(broker_uid,           "CULVERT_BROKER_UID",               U32,      1337, 0, UINT32_MAX - 1, PARAM_W, "uid of the broker where CAP_SETUID, CAP_KILL and CAP_DAC_OVERRIDE are granted; 0: that of the daemon")
 P(io_baseline_text,     "CULVERT_IO_BASELINE",              STRING,   NULL, 0, 0, PARAM_B | PARAM_S, "use only what that kernel release has, e.g. 6.1")
+P(endpoint_retry,       "CULVERT_ENDPOINT_RETRY",           BOOL,     true, 0, 0, PARAM_B | PARAM_S, "try another endpoint when one fails before a byte moved")
+P(tls_handshake_ms,     "CULVERT_TLS_HANDSHAKE_TIMEOUT",    DURATION, 10000, 100, 600000, PARAM_B | PARAM_S, "time for a TLS handshake of a tunnel")
+P(connect_answer_ms,    "CULVERT_CONNECT_ANSWER_TIMEOUT",   DURATION, 20000, 100, 600000, PARAM_B | PARAM_S, "time for the answer to CONNECT")
 /* clang-format on */
