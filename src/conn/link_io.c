@@ -46,6 +46,13 @@ static bool is_idle(const struct link *link)
 	return h2_goaway_seen(link->h2) || h2_streams_in_use(link->h2) == 0;
 }
 
+/* The peer ended the transport; streams that it had not ended are broken (RFC 9113 section 8.5). */
+static void end_by_peer(struct link *link)
+{
+	int code = is_idle(link) ? 0 : -EPIPE;
+	link_end(link, code, code, NULL);
+}
+
 /* Everything that can be decrypted now, by way of one lent buffer. */
 static void read_tls(struct link *link)
 {
@@ -65,7 +72,7 @@ static void read_tls(struct link *link)
 	if (n < 0 && n != -EAGAIN)
 		fail_tls(link, &err);
 	else if (n == 0)
-		link_end(link, is_idle(link) ? 0 : -EPIPE, 0, NULL);
+		end_by_peer(link);
 }
 
 static void feed_tls(struct link *link, const uint8_t *bytes, size_t len)
@@ -97,7 +104,7 @@ static void on_eof(void *ctx)
 	if (link->phase == LINK_HANDSHAKE)
 		link_end(link, -EPIPE, 0, "tls handshake eof");
 	else
-		link_end(link, is_idle(link) ? 0 : -EPIPE, 0, NULL);
+		end_by_peer(link);
 }
 
 static void on_error(void *ctx, int code, const char *text)

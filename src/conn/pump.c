@@ -2,7 +2,8 @@
 /*
  * Copying both ways (dataplane 13). Each direction is reader -> writer and
  * ends by itself; the pump ends with the second one or with the first
- * failure. Bytes move from chain to chain, none are touched.
+ * failure. A break of one side becomes a break of the other, not an end.
+ * Bytes move from chain to chain, none are touched.
  */
 #include "conn/pump.h"
 
@@ -24,6 +25,7 @@ struct side {
 	bool is_read_over;     /* nothing more comes out of it */
 	bool is_write_over;    /* its end was sent, or it takes nothing any more */
 	bool is_stopped;       /* its reading waits for the peer's queue */
+	bool is_reset;         /* the other end broke: it is told so */
 };
 
 struct pump {
@@ -31,6 +33,7 @@ struct pump {
 	void *ctx;
 	struct side down;
 	struct side up;
+	bool is_soft; /* breaks become ends */
 };
 
 static uint64_t taken(const struct side *side)
@@ -139,6 +142,11 @@ static void on_error(void *ctx, int code, const char *text)
 	struct pump *p = side->pump;
 	if (!p->events)
 		return;
+	side->peer->is_reset = side->stream->is_broken && !p->is_soft;
+	if (is_goodbye(code) && side->peer->is_reset) {
+		tell(p, 0, NULL);
+		return;
+	}
 	if (is_goodbye(code)) {
 		side->is_write_over = true;
 		end_reading(side);
@@ -187,12 +195,25 @@ int pump_start(struct stream *down, struct stream *up, struct chain *early_up,
 	return 0;
 }
 
+void pump_soften(struct pump *pump)
+{
+	pump->is_soft = true;
+}
+
+static void side_free(struct side *side)
+{
+	if (side->is_reset)
+		stream_reset(side->stream);
+	else
+		stream_free(side->stream);
+}
+
 void pump_free(struct pump *pump)
 {
 	if (!pump)
 		return;
-	stream_free(pump->down.stream);
-	stream_free(pump->up.stream);
+	side_free(&pump->down);
+	side_free(&pump->up);
 	mem_free(pump);
 }
 

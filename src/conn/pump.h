@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * Two-way copy between two streams with independent half-close, live counters
- * and the end reason in the words of the access log (dataplane 13). Does not
- * know whether a stream is a socket or an HTTP/2 stream.
+ * Two-way copy between two streams with independent half-close, resets passed
+ * on as such after the bytes before them, live counters and the end reason in the words of the access log
+ * (dataplane 13). Does not know whether a stream is a socket or an HTTP/2 stream.
  *
  * "Down" is the side that opened the connection (on 15001 the application, on 15008
  * the HBONE stream), "up" the side that we dialled. Received = down to up.
@@ -31,6 +31,12 @@ struct pump_events {
 int pump_start(struct stream *down, struct stream *up, struct chain *early_up,
         const struct pump_events *events, void *ctx, struct pump **ret_pump);
 
+/*
+ * A side that breaks (stream.is_broken) ends the other as upstream does, by an ordinary end, instead of
+ * breaking it as well (CULVERT_RESET_FIDELITY=false).
+ */
+void pump_soften(struct pump *pump);
+
 /* Bytes from down that the up side has taken so far ("received", dataplane 13). Also valid in and after
  * on_done. */
 uint64_t pump_received(const struct pump *pump);
@@ -39,7 +45,7 @@ uint64_t pump_received(const struct pump *pump);
 uint64_t pump_sent(const struct pump *pump);
 
 /* Ends and frees the pump with both its streams; no event comes after. Streams that had not ended are
- * abandoned. NULL is fine. */
+ * abandoned, or reset when the other one broke. NULL is fine. */
 void pump_free(struct pump *pump);
 
 /* The same, but both sides are told at once that it broke (policy change, immediate drain). NULL is fine. */

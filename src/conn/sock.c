@@ -8,6 +8,8 @@
 #include "conn/sock.h"
 
 #include <errno.h>
+#include <linux/tcp.h>
+#include <netinet/in.h>
 #include <unistd.h>
 
 #include "base/err.h"
@@ -27,7 +29,6 @@ struct sock {
 	struct stream stream;
 	uint32_t magic;
 	int fd;
-	struct io *io;
 	struct io_op recv;
 	struct io_op send;     /* sends, or waits for room to send */
 	struct io_task flush;  /* end of turn: send, or tear down */
@@ -64,9 +65,9 @@ static void arm(struct sock *s)
 	if (!s->is_reading || s->recv.in_flight || s->read_end != 1 || s->is_freed || !chain_empty(&s->held))
 		return;
 	if (s->is_bulk)
-		io_recv_bulk(s->io, &s->recv, s->fd);
+		io_recv_bulk(s->stream.io, &s->recv, s->fd);
 	else
-		io_recv_small(s->io, &s->recv, s->fd);
+		io_recv_small(s->stream.io, &s->recv, s->fd);
 }
 
 static void tell_error(struct sock *s, int code)
@@ -76,6 +77,7 @@ static void tell_error(struct sock *s, int code)
 		return;
 	s->is_dead = true;
 	s->is_reading = false;
+	s->stream.is_broken = true;
 	if (s->stream.events && s->stream.events->on_error)
 		s->stream.events->on_error(s->stream.ctx, code, err_io_text(code, text, sizeof(text)));
 }
@@ -116,7 +118,7 @@ static void judge(struct sock *s, size_t len)
 		return;
 	s->streak = 0;
 	s->is_bulk = !s->is_bulk;
-	io_cancel(s->io, &s->recv);
+	io_cancel(s->stream.io, &s->recv);
 }
 
 static void take(struct sock *s, struct chunk *chunk)
@@ -131,7 +133,7 @@ static void take(struct sock *s, struct chunk *chunk)
 		return;
 	}
 	stream_absorb(&s->held, &data);
-	io_cancel(s->io, &s->recv);
+	io_cancel(s->stream.io, &s->recv);
 }
 
 static void on_recv(struct io_op *op, const struct io_result *result)
@@ -141,7 +143,7 @@ static void on_recv(struct io_op *op, const struct io_result *result)
 	if (s->is_freed) {
 		chunk_free(result->chunk);
 		if (!result->more)
-			io_defer(s->io, &s->flush, IO_PHASE_SOCK);
+			io_defer(s->stream.io, &s->flush, IO_PHASE_SOCK);
 		return;
 	}
 	int res = result->res;
@@ -150,7 +152,7 @@ static void on_recv(struct io_op *op, const struct io_result *result)
 	else if (res == 0 && !result->more)
 		s->read_end = 0;
 	else if (res == -ENOBUFS)
-		io_wait_buffers(s->io, &s->starve);
+		io_wait_buffers(s->stream.io, &s->starve);
 	else if (res < 0 && res != -ECANCELED && res != -EAGAIN && res != -EINTR)
 		s->read_end = res;
 	if (s->is_freed || result->more)
@@ -171,7 +173,7 @@ static void break_write(struct sock *s, int code)
 	s->write_error = code;
 	chain_clear(&s->queue);
 	s->was_high = false;
-	io_defer(s->io, &s->work, IO_PHASE_WORK);
+	io_defer(s->stream.io, &s->work, IO_PHASE_WORK);
 }
 
 static void finish(struct sock *s)
@@ -184,14 +186,14 @@ static void finish(struct sock *s)
 		return;
 	}
 	s->is_finished = true;
-	io_defer(s->io, &s->work, IO_PHASE_WORK);
+	io_defer(s->stream.io, &s->work, IO_PHASE_WORK);
 }
 
 static void on_send(struct io_op *op, const struct io_result *result)
 {
 	struct sock *s = list_entry(op, struct sock, send);
 	ASSERT(s->magic == SOCK_MAGIC);
-	io_defer(s->io, &s->flush, IO_PHASE_SOCK);
+	io_defer(s->stream.io, &s->flush, IO_PHASE_SOCK);
 	if (s->is_freed)
 		return;
 	int res = result->res;
@@ -220,7 +222,7 @@ static void destroy(struct sock *s)
 	io_undefer(&s->work);
 	io_undefer(&s->starve);
 	io_undefer(&s->flush);
-	io_close(s->io, s->fd);
+	io_close(s->stream.io, s->fd);
 	chain_clear(&s->queue);
 	chain_clear(&s->held);
 	s->magic = 0;
@@ -241,9 +243,9 @@ static void on_flush(struct io_task *task)
 		s->is_full = false;
 		finish(s);
 	} else if (s->is_full) {
-		io_writable(s->io, &s->send, s->fd);
+		io_writable(s->stream.io, &s->send, s->fd);
 	} else {
-		s->sent_len = io_send(s->io, &s->send, s->fd, &s->queue);
+		s->sent_len = io_send(s->stream.io, &s->send, s->fd, &s->queue);
 	}
 }
 
@@ -271,7 +273,7 @@ static void op_read_start(struct stream *stream)
 		return;
 	s->is_reading = true;
 	if (!chain_empty(&s->held) || s->read_end != 1)
-		io_defer(s->io, &s->work, IO_PHASE_WORK);
+		io_defer(s->stream.io, &s->work, IO_PHASE_WORK);
 	else
 		arm(s);
 }
@@ -292,7 +294,7 @@ static int op_write(struct stream *stream, struct chain *data)
 	}
 	stream_absorb(&s->queue, data);
 	s->was_high = s->was_high || stream_is_high(stream);
-	io_defer(s->io, &s->flush, IO_PHASE_SOCK);
+	io_defer(s->stream.io, &s->flush, IO_PHASE_SOCK);
 	return 0;
 }
 
@@ -301,14 +303,27 @@ static size_t op_queued(const struct stream *stream)
 	return sock_of(stream)->queue.len;
 }
 
+static size_t op_unsent(const struct stream *stream)
+{
+	const struct sock *s = sock_of(stream);
+	struct tcp_info info = {0};
+	socklen_t len = sizeof(info);
+	if (s->write_error)
+		return 0;
+	/* A unix socket hands over at once and has no such option. */
+	if (getsockopt(s->fd, IPPROTO_TCP, TCP_INFO, &info, &len) < 0)
+		return s->queue.len;
+	return s->queue.len + info.tcpi_notsent_bytes + info.tcpi_unacked;
+}
+
 static void op_shutdown(struct stream *stream)
 {
 	struct sock *s = sock_of(stream);
 	s->is_shutdown = true;
-	io_defer(s->io, &s->flush, IO_PHASE_SOCK);
+	io_defer(s->stream.io, &s->flush, IO_PHASE_SOCK);
 }
 
-static void op_free(struct stream *stream, bool is_abort)
+static void op_free(struct stream *stream, enum stream_end end)
 {
 	struct sock *s = sock_of(stream);
 	ASSERT(!s->is_freed);
@@ -318,11 +333,11 @@ static void op_free(struct stream *stream, bool is_abort)
 	io_undefer(&s->work);
 	io_undefer(&s->starve);
 	struct linger linger = {.l_onoff = 1};
-	if (is_abort)
+	if (end != STREAM_END_QUIET)
 		(void)setsockopt(s->fd, SOL_SOCKET, SO_LINGER, &linger, sizeof(linger));
-	io_cancel(s->io, &s->recv);
-	io_cancel(s->io, &s->send);
-	io_defer(s->io, &s->flush, IO_PHASE_SOCK);
+	io_cancel(s->stream.io, &s->recv);
+	io_cancel(s->stream.io, &s->send);
+	io_defer(s->stream.io, &s->flush, IO_PHASE_SOCK);
 }
 
 static const struct stream_ops sock_ops = {
@@ -330,6 +345,7 @@ static const struct stream_ops sock_ops = {
         .read_stop = op_read_stop,
         .write = op_write,
         .queued = op_queued,
+        .unsent = op_unsent,
         .shutdown = op_shutdown,
         .free = op_free,
 };
@@ -343,7 +359,7 @@ int sock_new(struct io *io, int fd, struct stream **ret_stream)
 	s->stream.high = STREAM_HIGH_LEN;
 	s->stream.low = STREAM_LOW_LEN;
 	s->magic = SOCK_MAGIC;
-	s->io = io;
+	s->stream.io = io;
 	s->fd = fd;
 	s->read_end = 1;
 	io_op_init(&s->recv, on_recv);

@@ -13,6 +13,7 @@
 
 #include "base/chain.h"
 
+struct io;
 struct stream;
 
 /* Marks of a write queue unless set otherwise, bytes: who writes pauses at high and resumes at low. */
@@ -36,10 +37,14 @@ struct stream_events {
 	 * broke (the peer stopped reading), stream_write() fails at once, what the peer still sends is read
 	 * to its end, and then this comes. `code` is a negative errno
 	 * (-ECONNRESET, -EPIPE, -ETIMEDOUT...) or an own code; `text` (never NULL, valid during
-	 * the call) is the words for the log. The owner still has to stream_free().
+	 * the call) is the words for the log; is_broken says how the peer did it. The owner still has to
+	 * stream_free().
 	 */
 	void (*on_error)(void *ctx, int code, const char *text);
 };
+
+/* How an owner lets go of a stream: stream_free(), stream_abort(), stream_reset(). */
+enum stream_end { STREAM_END_QUIET, STREAM_END_ABORT, STREAM_END_RESET };
 
 /* What an implementation provides; callers use the functions below. */
 struct stream_ops {
@@ -47,8 +52,10 @@ struct stream_ops {
 	void (*read_stop)(struct stream *stream);
 	int (*write)(struct stream *stream, struct chain *data);
 	size_t (*queued)(const struct stream *stream);
+	/* Bytes that a reset now would destroy: the queue, and what the kernel still holds. */
+	size_t (*unsent)(const struct stream *stream);
 	void (*shutdown)(struct stream *stream);
-	void (*free)(struct stream *stream, bool is_abort);
+	void (*free)(struct stream *stream, enum stream_end end);
 };
 
 /* The part common to all streams; implementations embed it first. */
@@ -58,11 +65,19 @@ struct stream {
 	const struct stream_events *events;
 	/* First argument of the callbacks. */
 	void *ctx;
+	/* The loop it lives on. Borrowed. */
+	struct io *io;
 	/* Marks of the write queue, bytes; the owner may change them. */
 	uint32_t high;
 	uint32_t low;
 	/* Bytes that the transport (kernel, HTTP/2 framing) has taken since birth. Read only. */
 	uint64_t taken;
+	/*
+	 * Valid in on_error and after: the connection broke (RST, time-out, RST_STREAM of a failure, a lost
+	 * tunnel), so that the peer's bytes may be incomplete. false: the peer only let go of the stream
+	 * (RST_STREAM NO_ERROR or CANCEL, dataplane 6). Read only.
+	 */
+	bool is_broken;
 };
 
 /*
@@ -127,15 +142,25 @@ static inline void stream_shutdown(struct stream *stream)
 static inline void stream_free(struct stream *stream)
 {
 	if (stream)
-		stream->ops->free(stream, false);
+		stream->ops->free(stream, STREAM_END_QUIET);
 }
 
-/* The same, but tells the peer at once that the stream broke: RST on a socket, RST_STREAM on HTTP/2. NULL is
- * fine. */
+/* The same, but tells the peer at once that the stream is cut: RST on a socket, RST_STREAM CANCEL on HTTP/2.
+ * NULL is fine. */
 static inline void stream_abort(struct stream *stream)
 {
 	if (stream)
-		stream->ops->free(stream, true);
+		stream->ops->free(stream, STREAM_END_ABORT);
 }
+
+/* How long stream_reset() waits for written bytes to leave, ms: a reader that is that slow loses them. */
+#define STREAM_RESET_MS 1000
+
+/*
+ * Passes on that the other end of a connection broke: what was written is delivered first, as bytes that
+ * arrived before a RST are, then comes RST on a socket, RST_STREAM CONNECT_ERROR on HTTP/2 (RFC 9113
+ * section 8.5). The stream is the caller's no longer. NULL is fine.
+ */
+void stream_reset(struct stream *stream);
 
 #endif

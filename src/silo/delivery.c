@@ -78,6 +78,8 @@ static void on_dialled(void *ctx, int code, struct stream *up)
 		end(d, err_str(r));
 		return;
 	}
+	if (!d->silo->settings.reset_fidelity)
+		pump_soften(d->pump);
 	d->down = NULL;
 }
 

@@ -143,6 +143,8 @@ static void start_copy(struct outbound *out)
 		finish(out, err_str(r));
 		return;
 	}
+	if (!out->conn.silo->settings.reset_fidelity)
+		pump_soften(out->pump);
 	out->down = NULL;
 	out->up = NULL;
 }

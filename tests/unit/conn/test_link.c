@@ -254,6 +254,34 @@ static void tells_of_resets(void **state)
 	lab_until(&t->lab, link_streams(t->client.link) == 0);
 }
 
+/* A connection that broke beyond the tunnel: bytes, then CONNECT_ERROR, which is a reset again. */
+static void passes_breaks_on(void **state)
+{
+	struct tunnel *t = *state;
+	t->server.serve = SERVE_PARK;
+	tunnel_start(t);
+	struct tunnel_stream *a = tunnel_connect(t, "a:1");
+	struct tunnel_stream *b = tunnel_connect(t, "b:1");
+	lab_until(&t->lab, t->server.stream_cnt == 2);
+	struct tunnel_stream *seen = t->server.streams;
+	for (int i = 0; i < 2; i++)
+		assert_int_equal(link_respond(seen[i].owner.stream, 200, NULL, 0, false), 0);
+	/* More than a window, so that the reset has to wait. */
+	assert_int_equal(owner_send(&seen[0].owner, 0, 3000000), 0);
+	stream_reset(seen[0].owner.stream);
+	seen[0].owner.stream = NULL;
+	lab_until(&t->lab, a->owner.error);
+	assert_int_equal(a->owner.got, 3000000);
+	assert_int_equal(a->owner.error, -ECONNRESET);
+	assert_true(a->owner.stream->is_broken);
+	/* One that was only let go of is not broken. */
+	stream_abort(seen[1].owner.stream);
+	seen[1].owner.stream = NULL;
+	lab_until(&t->lab, b->owner.error);
+	assert_int_equal(b->owner.error, -EPIPE);
+	assert_false(b->owner.stream->is_broken);
+}
+
 static void tells_of_loss(void **state)
 {
 	struct tunnel *t = *state;
@@ -477,6 +505,7 @@ int main(void)
 	        T(carries_many),
 	        T(holds_back),
 	        T(tells_of_resets),
+	        T(passes_breaks_on),
 	        T(tells_of_loss),
 	        T(outlived_streams_are_told),
 	        T(drains),

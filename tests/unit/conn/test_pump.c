@@ -13,6 +13,7 @@ struct fake {
 	bool is_shutdown;
 	bool is_freed;
 	bool is_aborted;
+	bool is_reset;
 	bool is_broken;
 };
 
@@ -52,12 +53,13 @@ static void fake_shutdown(struct stream *stream)
 	fake_of(stream)->is_shutdown = true;
 }
 
-static void fake_free(struct stream *stream, bool is_abort)
+static void fake_free(struct stream *stream, enum stream_end end)
 {
 	struct fake *f = fake_of(stream);
 	assert_false(f->is_freed);
 	f->is_freed = true;
-	f->is_aborted = is_abort;
+	f->is_aborted = end == STREAM_END_ABORT;
+	f->is_reset = end == STREAM_END_RESET;
 	chain_clear(&f->queue);
 }
 
@@ -66,6 +68,7 @@ static const struct stream_ops fake_ops = {
         .read_stop = fake_stop,
         .write = fake_write,
         .queued = fake_queued,
+        .unsent = fake_queued,
         .shutdown = fake_shutdown,
         .free = fake_free,
 };
@@ -218,6 +221,38 @@ static void goodbyes_are_no_errors(void **state)
 	copy_stop(&c);
 }
 
+/* Both orders: what breaks is told to the other side, what only ends is not. */
+static void breaks_are_passed_on(void **state)
+{
+	static const int codes[] = {-ECONNRESET, -EPIPE, -ETIMEDOUT};
+	for (size_t i = 0; i < 6; i++) {
+		struct copy c;
+		copy_start(&c, NULL);
+		struct fake *broken = i % 2 ? &c.up : &c.down;
+		struct fake *other = i % 2 ? &c.down : &c.up;
+		broken->stream.is_broken = true;
+		broken->stream.events->on_error(broken->stream.ctx, codes[i / 2], "x");
+		assert_int_equal(c.done, 1);
+		/* A reset is no error of the connection, a time-out is one. */
+		assert_int_equal(c.code, i / 2 < 2 ? 0 : -ETIMEDOUT);
+		assert_false(other->is_shutdown);
+		pump_free(c.pump);
+		assert_true(other->is_reset);
+		assert_false(broken->is_reset);
+		chunk_pool_done(&c.pool);
+	}
+	struct copy c;
+	copy_start(&c, NULL);
+	pump_soften(c.pump);
+	c.up.stream.is_broken = true;
+	c.up.stream.events->on_error(c.up.stream.ctx, -ECONNRESET, "x");
+	assert_true(c.down.is_shutdown);
+	flow(&c.down);
+	assert_int_equal(c.done, 1);
+	copy_stop(&c);
+	assert_false(c.down.is_reset);
+}
+
 static void names_errors(void **state)
 {
 	struct copy c;
@@ -292,6 +327,7 @@ int main(void)
 	        cmocka_unit_test(copies_and_ends),
 	        cmocka_unit_test(pauses),
 	        cmocka_unit_test(goodbyes_are_no_errors),
+	        cmocka_unit_test(breaks_are_passed_on),
 	        cmocka_unit_test(names_errors),
 	        cmocka_unit_test(aborts),
 	        cmocka_unit_test(absorbs),

@@ -294,6 +294,57 @@ static void breaks(void **state)
 	lab_join(lab, pid);
 }
 
+static int peer_reads_then_is_reset(int fd, size_t len)
+{
+	uint8_t bytes[65536];
+	ssize_t r;
+	usleep(100000);
+	while ((r = read(fd, bytes, sizeof(bytes))) > 0)
+		len -= (size_t)r;
+	return r < 0 && errno == ECONNRESET && len == 0 ? 0 : 1;
+}
+
+static int peer_sleeps(int fd, size_t len)
+{
+	(void)fd;
+	usleep((useconds_t)len * 1000);
+	return 0;
+}
+
+/* What was written comes first, as far as the peer takes it in time. */
+static void resets_after_what_was_written(void **state)
+{
+	struct lab *lab = *state;
+	struct owner o;
+	int fd[2];
+	lab_tcp(fd);
+	pid_t pid = lab_peer(fd, peer_reads_then_is_reset, 2000000);
+	owner_open(&o, lab, fd[0]);
+	assert_int_equal(owner_send(&o, 0, 2000000), 0);
+	stream_reset(o.stream);
+	lab_join(lab, pid);
+
+	/* The peer reads nothing and has no room: it is cut all the same. */
+	lab_tcp(fd);
+	pid = lab_peer(fd, peer_sleeps, 2 * STREAM_RESET_MS);
+	owner_open(&o, lab, fd[0]);
+	assert_int_equal(owner_send(&o, 0, 20000000), 0);
+	stream_reset(o.stream);
+	uint64_t began = clock_ms();
+	lab_sleep(lab, STREAM_RESET_MS / 2);
+	lab_until(lab, io_in_flight(lab->io) == 0);
+	assert_true(clock_ms() - began < LAB_TIMEOUT_MS / 2);
+	lab_join(lab, pid);
+
+	/* Nothing waits: at once. */
+	lab_tcp(fd);
+	pid = lab_peer(fd, peer_is_reset, 0);
+	owner_open(&o, lab, fd[0]);
+	stream_reset(o.stream);
+	lab_join(lab, pid);
+	stream_reset(NULL);
+}
+
 /* The peer stops reading: writing fails, its words are still heard, then the break is told. */
 static void hears_out_a_deaf_peer(void **state)
 {
@@ -612,6 +663,7 @@ int main(void)
 	        {"feeds_a_peer_that_ended as on Linux 6.1", feeds_a_peer_that_ended, lab_setup, lab_teardown,
 	                (void *)1},
 	        T(breaks),
+	        T(resets_after_what_was_written),
 	        T(hears_out_a_deaf_peer),
 	        T(bounds_memory),
 	        T(holds_back),

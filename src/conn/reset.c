@@ -1,0 +1,69 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/*
+ * The gentle way to break a stream: bytes first, then the reset. Asks the
+ * stream every few milliseconds whether all has left, because the kernel does
+ * not tell. Knows neither sockets nor HTTP/2.
+ */
+#include "base/list.h"
+#include "base/mem.h"
+#include "conn/stream.h"
+#include "io/ring.h"
+
+/* First pause between two looks, ms; doubled each time up to the second. */
+#define PAUSE_MIN_MS 1
+#define PAUSE_MAX_MS 32
+
+/* A stream on its way out; nobody else has it. */
+struct leaver {
+	struct stream *stream;
+	struct timer timer;
+	uint64_t deadline_ms;
+	uint32_t pause_ms;
+};
+
+static void leave(struct leaver *leaver)
+{
+	struct stream *stream = leaver->stream;
+	io_timer_stop(stream->io, &leaver->timer);
+	mem_free(leaver);
+	stream->ops->free(stream, STREAM_END_RESET);
+}
+
+static void on_timer(struct timer *timer, uint64_t now)
+{
+	struct leaver *leaver = list_entry(timer, struct leaver, timer);
+	if (now >= leaver->deadline_ms || leaver->stream->ops->unsent(leaver->stream) == 0) {
+		leave(leaver);
+		return;
+	}
+	io_timer_start(leaver->stream->io, &leaver->timer, leaver->pause_ms);
+	if (leaver->pause_ms < PAUSE_MAX_MS)
+		leaver->pause_ms *= 2;
+}
+
+static void on_error(void *ctx, int code, const char *text)
+{
+	(void)code;
+	(void)text;
+	leave(ctx);
+}
+
+static const struct stream_events events = {.on_error = on_error};
+
+void stream_reset(struct stream *stream)
+{
+	if (!stream)
+		return;
+	stream_read_stop(stream);
+	struct leaver *leaver = stream->ops->unsent(stream) ? mem_zalloc(1, sizeof(*leaver)) : NULL;
+	if (!leaver) {
+		stream->ops->free(stream, STREAM_END_RESET);
+		return;
+	}
+	leaver->stream = stream;
+	leaver->deadline_ms = io_now_ms(stream->io) + STREAM_RESET_MS;
+	leaver->pause_ms = PAUSE_MIN_MS;
+	stream_set_events(stream, &events, leaver);
+	timer_init(&leaver->timer, on_timer);
+	io_timer_start(stream->io, &leaver->timer, PAUSE_MIN_MS);
+}
