@@ -26,23 +26,40 @@ struct web_conn {
 	struct web *web;
 	struct stream *stream;
 	struct http_server http;
-	struct timer
-	        head; /* runs while a head is awaited, and while the client has not closed after our end */
-	struct web_wait *wait; /* a reply under way, or NULL */
-	bool is_closing;       /* our end has been sent */
-	bool is_serving;       /* inside of serve_all() */
+	struct timer clock; /* a head is awaited, a reply is not taken, or the client has not closed after our
+	                       end */
+	struct timer turn;  /* the next piece, in the next turn */
+	unsigned stalls;    /* times in a row that the clock found output waiting */
+	uint64_t taken;     /* bytes taken by the client when the clock was last set */
+	struct web_wait *wait;     /* a reply under way, or NULL */
+	struct web_source *source; /* a streamed one, or NULL */
+	bool is_closing;           /* our end has been sent */
+	bool is_sent;              /* and handed to the kernel with all before it */
+	bool has_eof;              /* the client has ended its direction */
+	bool is_serving;           /* inside of serve_all() */
 };
+
+/* Nothing of the reply under way will be used any more. */
+static void drop_reply(struct web_conn *conn)
+{
+	struct web_wait *wait = conn->wait;
+	struct web_source *source = conn->source;
+	conn->wait = NULL;
+	conn->source = NULL;
+	if (wait) {
+		wait->conn = NULL;
+		wait->gone(wait);
+	}
+	if (source)
+		source->done(source);
+}
 
 static void conn_free(struct web_conn *conn)
 {
 	struct web *web = conn->web;
-	if (conn->wait) {
-		struct web_wait *wait = conn->wait;
-		conn->wait = NULL;
-		wait->conn = NULL;
-		wait->gone(wait);
-	}
-	io_timer_stop(web->io, &conn->head);
+	drop_reply(conn);
+	io_timer_stop(web->io, &conn->clock);
+	io_timer_stop(web->io, &conn->turn);
 	http_server_done(&conn->http);
 	stream_free(conn->stream);
 	list_del(&conn->node);
@@ -50,24 +67,118 @@ static void conn_free(struct web_conn *conn)
 	mem_free(conn);
 }
 
+/* Whether somebody else is to act: the client, or the network to it. */
+static bool is_expectant(const struct web_conn *conn)
+{
+	return stream_queued(conn->stream) > 0 || http_server_is_waiting(&conn->http) || conn->is_closing;
+}
+
+static void set_clock(struct web_conn *conn)
+{
+	conn->taken = conn->stream->taken;
+	if (is_expectant(conn))
+		io_timer_start(conn->web->io, &conn->clock, WEB_HEAD_MS);
+	else
+		io_timer_stop(conn->web->io, &conn->clock);
+}
+
+static void clock_expired(struct timer *timer, uint64_t now)
+{
+	struct web_conn *conn = list_entry(timer, struct web_conn, clock);
+	bool was_reading = conn->stalls > 0;
+	(void)now;
+	if (stream_queued(conn->stream) > 0) {
+		/* A slow reader has its time as long as it reads. */
+		conn->stalls = conn->stream->taken != conn->taken ? 1 : conn->stalls + 1;
+		if (conn->stalls > WEB_STALL_MS / WEB_HEAD_MS)
+			conn_free(conn);
+		else
+			set_clock(conn);
+		return;
+	}
+	conn->stalls = 0;
+	if (is_expectant(conn) && !was_reading)
+		conn_free(conn);
+	else
+		set_clock(conn);
+}
+
 /* Hands the output over and sees how the connection goes on. */
 static void push(struct web_conn *conn)
 {
-	if (!chain_empty(&conn->http.out))
+	bool has_sent = !chain_empty(&conn->http.out);
+	if (has_sent)
 		stream_write(conn->stream, &conn->http.out);
-	if (http_server_is_closed(&conn->http) && !conn->is_closing) {
+	bool ends_now = http_server_is_closed(&conn->http) && !conn->is_closing;
+	if (ends_now) {
 		conn->is_closing = true;
 		/* Closing over unread bytes would reset the connection and take the reply along: the client
-		 * closes first, or the timer. */
+		 * closes first, or the clock. */
 		stream_shutdown(conn->stream);
-		io_timer_stop(conn->web->io, &conn->head);
 	}
-	bool is_waiting = http_server_is_waiting(&conn->http) || conn->is_closing;
-	if (is_waiting && !timer_is_set(&conn->head))
-		io_timer_start(conn->web->io, &conn->head, WEB_HEAD_MS);
-	else if (!is_waiting)
-		io_timer_stop(conn->web->io, &conn->head);
+	/* A head that comes byte by byte gets no more time. */
+	if (has_sent || ends_now || !timer_is_set(&conn->clock) || !is_expectant(conn))
+		set_clock(conn);
 }
+
+/* --- streamed replies ---------------------------------------------------- */
+
+static void serve_all(struct web_conn *conn);
+
+/* The body is complete (r == 0) or cannot be completed. */
+static void end_stream(struct web_conn *conn, int r)
+{
+	struct web_source *source = conn->source;
+	conn->source = NULL;
+	if (r == 0)
+		http_reply_end(&conn->http);
+	else
+		http_server_abort(&conn->http);
+	source->done(source);
+	serve_all(conn);
+}
+
+static void next_piece(struct timer *timer, uint64_t now)
+{
+	struct web_conn *conn = list_entry(timer, struct web_conn, turn);
+	struct buf piece;
+	(void)now;
+	buf_init(&piece, WEB_PIECE_MAX);
+	int r = conn->source->next(conn->source, &piece);
+	if (piece.err)
+		r = piece.err;
+	if (r >= 0 && http_reply_piece(&conn->http, piece.data, piece.len) < 0)
+		r = -ENOMEM;
+	buf_done(&piece);
+	if (r <= 0) {
+		end_stream(conn, r);
+		return;
+	}
+	push(conn);
+	if (!stream_is_high(conn->stream))
+		io_timer_start(conn->web->io, &conn->turn, 0);
+}
+
+static void on_drained(void *ctx)
+{
+	struct web_conn *conn = ctx;
+	if (conn->source)
+		io_timer_start(conn->web->io, &conn->turn, 0);
+}
+
+void web_stream(struct web_conn *conn, unsigned status, const struct http_header *headers, size_t cnt,
+        struct web_source *source)
+{
+	conn->wait = NULL;
+	conn->source = source;
+	int r = http_reply_begin(&conn->http, status, headers, cnt);
+	if (r < 0 || conn->http.request.method == HTTP_HEAD)
+		end_stream(conn, r);
+	else
+		io_timer_start(conn->web->io, &conn->turn, 0);
+}
+
+/* --- whole replies ------------------------------------------------------- */
 
 static void route(struct web_conn *conn, const struct http_request *request)
 {
@@ -92,18 +203,24 @@ static void serve_all(struct web_conn *conn)
 	if (conn->is_serving)
 		return;
 	conn->is_serving = true;
-	while (!conn->wait && (request = http_server_next(&conn->http)))
+	while (!conn->wait && !conn->source && (request = http_server_next(&conn->http)))
 		route(conn, request);
 	conn->is_serving = false;
 	push(conn);
 }
 
+void web_reply_fields(struct web_conn *conn, unsigned status, const struct http_header *headers, size_t cnt,
+        const void *body, size_t len)
+{
+	conn->wait = NULL;
+	http_reply(&conn->http, status, headers, cnt, body, len);
+	serve_all(conn);
+}
+
 void web_reply(struct web_conn *conn, unsigned status, const char *content_type, const void *body, size_t len)
 {
 	const struct http_header type = {.name = "content-type", .value = content_type};
-	conn->wait = NULL;
-	http_reply(&conn->http, status, &type, content_type ? 1 : 0, body, len);
-	serve_all(conn);
+	web_reply_fields(conn, status, &type, content_type ? 1 : 0, body, len);
 }
 
 void web_reply_text(struct web_conn *conn, unsigned status, const char *content_type, const char *body)
@@ -117,34 +234,55 @@ void web_conn_wait(struct web_conn *conn, struct web_wait *wait)
 	wait->conn = conn;
 }
 
+/* Feeds one chunk. What comes during a reply waits, up to the room of one request. */
+static int feed(struct web_conn *conn, const uint8_t *p, size_t len)
+{
+	while (len > 0 && !conn->is_closing) {
+		size_t n = len < HTTP_FEED_MAX ? len : HTTP_FEED_MAX;
+		int r = http_server_feed(&conn->http, p, n);
+		if (r < 0)
+			return r;
+		serve_all(conn);
+		p += n;
+		len -= n;
+	}
+	return 0;
+}
+
 static void on_data(void *ctx, struct chain *data)
 {
 	struct web_conn *conn = ctx;
 	struct chunk *chunk;
 	while (!conn->is_closing && (chunk = chain_take(data))) {
-		/* A client that sends on without waiting for replies gets no more room than one request
-		 * needs. */
-		int r = http_server_wants_input(&conn->http) && chunk->len <= HTTP_FEED_MAX
-		                ? http_server_feed(&conn->http, chunk_bytes(chunk), chunk->len)
-		                : -EMSGSIZE;
+		int r = feed(conn, chunk_bytes(chunk), chunk->len);
 		chunk_free(chunk);
 		if (r < 0) {
 			conn_free(conn);
 			return;
 		}
-		serve_all(conn);
 	}
 }
 
 static void on_eof(void *ctx)
 {
 	struct web_conn *conn = ctx;
-	if (conn->is_closing) {
+	conn->has_eof = true;
+	if (conn->is_sent) {
 		conn_free(conn);
 		return;
 	}
 	http_server_eof(&conn->http);
 	serve_all(conn);
+}
+
+static void on_finished(void *ctx)
+{
+	struct web_conn *conn = ctx;
+	conn->is_sent = true;
+	if (conn->has_eof)
+		conn_free(conn);
+	else
+		set_clock(conn);
 }
 
 static void on_error(void *ctx, int code, const char *text)
@@ -157,14 +295,10 @@ static void on_error(void *ctx, int code, const char *text)
 static const struct stream_events STREAM_EVENTS = {
         .on_data = on_data,
         .on_eof = on_eof,
+        .on_drained = on_drained,
+        .on_finished = on_finished,
         .on_error = on_error,
 };
-
-static void head_late(struct timer *timer, uint64_t now)
-{
-	(void)now;
-	conn_free(list_entry(timer, struct web_conn, head));
-}
 
 static void on_accept(void *ctx, int fd)
 {
@@ -179,7 +313,10 @@ static void on_accept(void *ctx, int fd)
 	list_init(&conn->node);
 	list_add_tail(&web->conns, &conn->node);
 	web->conn_cnt++;
-	timer_init(&conn->head, head_late);
+	timer_init(&conn->clock, clock_expired);
+	timer_init(&conn->turn, next_piece);
+	conn->stream->high = WEB_AHEAD;
+	conn->stream->low = WEB_AHEAD / 4;
 	http_server_init(&conn->http, io_pool(web->io));
 	stream_set_events(conn->stream, &STREAM_EVENTS, conn);
 	stream_read_start(conn->stream);
@@ -206,11 +343,25 @@ int web_new(
 	return 0;
 }
 
+void web_drain(struct web *web)
+{
+	if (!web || !web->listener)
+		return;
+	listen_stop(web->listener);
+	web->listener = NULL;
+	list_for_each_safe(it, &web->conns)
+	{
+		struct web_conn *conn = list_entry(it, struct web_conn, node);
+		http_server_drain(&conn->http);
+		push(conn);
+	}
+}
+
 void web_free(struct web *web)
 {
 	if (!web)
 		return;
-	listen_stop(web->listener);
+	listen_stop(web->listener); /* NULL after web_drain() */
 	while (!list_empty(&web->conns))
 		conn_free(list_entry(web->conns.next, struct web_conn, node));
 	mem_free(web);

@@ -16,6 +16,8 @@ struct web_conn;
 
 /* Time for a request's head, and for idle keep-alive, ms. */
 #define WEB_HEAD_MS 2000
+/* A client that takes no byte of its reply for that long is cut, ms. */
+#define WEB_STALL_MS 30000
 
 /* A path and who serves it. */
 struct web_route {
@@ -33,6 +35,10 @@ struct web_route {
 int web_new(
         struct io *io, int fd, const struct web_route *routes, size_t cnt, void *ctx, struct web **ret_web);
 
+/* Stops listening at once; requests under way are still answered, then their connections close (reference
+ * control.md 11.1). web_free() follows. NULL is fine. */
+void web_drain(struct web *web);
+
 /* Stops listening at once, closes the connections. NULL is fine. */
 void web_free(struct web *web);
 
@@ -42,6 +48,37 @@ void web_reply(
 
 /* The same with a string. */
 void web_reply_text(struct web_conn *conn, unsigned status, const char *content_type, const char *body);
+
+/* The same as web_reply with any header fields (Content-Length and Connection are added). */
+void web_reply_fields(struct web_conn *conn, unsigned status, const struct http_header *headers, size_t cnt,
+        const void *body, size_t len);
+
+/* Bytes of a streamed body that wait in a connection; the next piece is asked for below them. */
+#define WEB_AHEAD (256u * 1024)
+/* About how long a piece should be: some 0.3 ms of work, so that the loop turns in between. */
+#define WEB_PIECE_LEN (64u * 1024)
+/* Hard ceiling of one piece. */
+#define WEB_PIECE_MAX (16u << 20)
+
+/* A body that is made piece by piece as the client reads; embed it. */
+struct web_source {
+	/*
+	 * Adds the next piece to `out`, which is empty: about WEB_PIECE_LEN bytes, at most WEB_PIECE_MAX. At
+	 * most one piece is asked for in one turn of the loop. Returns 1 (more follows), 0 (that was the
+	 * last; `out` may be empty), or a negative errno: the connection is cut, so that the client sees an
+	 * incomplete body.
+	 */
+	int (*next)(struct web_source *source, struct buf *out);
+	/* Once, at the end: sent whole, cut, or the client left. The owner may free the source. */
+	void (*done)(struct web_source *source);
+};
+
+/*
+ * A streamed reply, at once or after web_conn_wait(): chunked, or up to the close for HTTP/1.0. `source` is
+ * borrowed until its done(); done() may come before this returns.
+ */
+void web_stream(struct web_conn *conn, unsigned status, const struct http_header *headers, size_t cnt,
+        struct web_source *source);
 
 /* A reply that comes later hangs on this; embed it. */
 struct web_wait {
