@@ -220,6 +220,41 @@ int store_each_service(const struct store *store, store_service_fn *fn, void *ct
 /* Walks the policies in order of key. 0 or -ENOMEM. */
 int store_each_policy(const struct store *store, store_policy_fn *fn, void *ctx);
 
+/* What a walk that pauses goes through. */
+enum store_kind {
+	STORE_WORKLOADS, /* by uid */
+	STORE_SERVICES,  /* with a record; by host name, then namespace */
+	STORE_STAGED,   /* endpoints whose service has no record yet (control.md 8.3); by "namespace/hostname"
+	                 */
+	STORE_POLICIES, /* by key */
+};
+
+/* The keys of one kind at one moment, copied: the store may change while they are gone through. Opaque. */
+struct store_keys;
+
+/* Notes the keys of all records of a kind; those of one origin only when `origin` is not NULL (STORE_STAGED
+ * has none). 0 or -ENOMEM. Free with store_keys_free. */
+int store_keys_new(const struct store *store, enum store_kind kind, const enum store_origin *origin,
+        struct store_keys **ret_keys);
+
+/* Frees them. NULL is fine. */
+void store_keys_free(struct store_keys *keys);
+
+/* How many there are. */
+size_t store_keys_cnt(const struct store_keys *keys);
+
+/*
+ * Shows the present record of key i (< store_keys_cnt) to fn, whose result does not matter. By kind:
+ * workloads, services, policies; staged endpoints come as a service with only namespace and host name. 0,
+ * -ENOENT (it has gone meanwhile), -ENOMEM.
+ */
+int store_show_workload(
+        const struct store *store, const struct store_keys *keys, size_t i, store_workload_fn *fn, void *ctx);
+int store_show_service(
+        const struct store *store, const struct store_keys *keys, size_t i, store_service_fn *fn, void *ctx);
+int store_show_policy(
+        const struct store *store, const struct store_keys *keys, size_t i, store_policy_fn *fn, void *ctx);
+
 /* Sizes, for logs and dumps. */
 struct store_counts {
 	size_t workloads;
