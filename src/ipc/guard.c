@@ -71,6 +71,8 @@ static const struct permit permits[IPC_TYPE_END] = {
 	[IPC_SET_LOG] =           {B,       S,       OPEN|CLOSING,   FD_NONE, ID_ZERO, SIZE_TEXT,      false, IPC_NONE},
 	[IPC_ASK_STATE] =         {B,       S,       OPEN,           FD_NONE, ID_MUST, SIZE_BARE,      false, IPC_ANSWER_STATE},
 	[IPC_ANSWER_STATE] =      {S,       B,       OPEN|CLOSING,   FD_NONE, ID_MUST, IPC_RECORD_MAX, false, IPC_NONE},
+	[IPC_ASK_METRICS] =       {B,       S,       OPEN,           FD_NONE, ID_MUST, SIZE_BARE,      false, IPC_ANSWER_METRICS},
+	[IPC_ANSWER_METRICS] =    {S,       B,       OPEN|CLOSING,   FD_NONE, ID_ANY,  IPC_RECORD_MAX, false, IPC_NONE},
 };
 /* clang-format on */
 

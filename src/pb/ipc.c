@@ -42,6 +42,8 @@ const char *ipc_type_str(enum ipc_type type)
 	        [IPC_SET_LOG] = "SetLog",
 	        [IPC_ASK_STATE] = "AskState",
 	        [IPC_ANSWER_STATE] = "AnswerState",
+	        [IPC_ASK_METRICS] = "AskMetrics",
+	        [IPC_ANSWER_METRICS] = "AnswerMetrics",
 	};
 	unsigned i = type;
 	return i < IPC_TYPE_END && names[i] ? names[i] : "unknown";

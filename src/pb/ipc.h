@@ -75,6 +75,8 @@ enum ipc_type {
 	IPC_SET_LOG = 42,
 	IPC_ASK_STATE = 43,
 	IPC_ANSWER_STATE = 44,
+	IPC_ASK_METRICS = 45,
+	IPC_ANSWER_METRICS = 46,
 	IPC_TYPE_END = 64, /* above every number in use */
 };
 
@@ -291,6 +293,24 @@ struct ipc_answer_state {
 	size_t certificate_cnt;
 };
 
+/* Values of one label set (base/metric.h). */
+struct ipc_metric {
+	uint32_t set;          /* enum metric_set; may be one that this release does not know */
+	const uint8_t *labels; /* values joined by zero bytes */
+	size_t labels_len;
+	uint32_t present;       /* bit (1 << column) of the values that follow */
+	const uint64_t *values; /* array of value_cnt, one for each bit */
+	size_t value_cnt;
+};
+
+/* One page of a silo's counters; with id 0 the last word of a silo that ends. */
+struct ipc_answer_metrics {
+	uint32_t page;
+	bool last;
+	const struct ipc_metric *metrics; /* array of metric_cnt */
+	size_t metric_cnt;
+};
+
 /* A record: correlation id and the body that `type` names. Types without a member have an empty body. */
 struct ipc_record {
 	uint32_t id; /* joins ask and answer; 0 = none, or a push */
@@ -317,6 +337,7 @@ struct ipc_record {
 		struct ipc_set_log set_log;
 		struct ipc_ask_state ask_state;
 		struct ipc_answer_state answer_state;
+		struct ipc_answer_metrics answer_metrics;
 	};
 };
 
@@ -363,7 +384,7 @@ struct ipc_pager {
 };
 
 /*
- * Encodes the next page of `whole` (AnswerView, AnswerPolicies or AnswerState;
+ * Encodes the next page of `whole` (AnswerView, AnswerPolicies, AnswerState or AnswerMetrics;
  * its page and last are ignored): as many items as fit cap. Call until
  * pager->done. An item that fits no page is ERR_TOO_LARGE with its name in the
  * text; pager->next is then past it, so that the caller may go on without it.

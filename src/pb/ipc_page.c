@@ -18,7 +18,15 @@
 #define PAGE_ITEM_MAX 128
 
 /* Kinds of items in an answer. */
-enum part { PART_WORKLOAD, PART_SERVICE, PART_ENDPOINT, PART_POLICY, PART_CONNECTION, PART_CERTIFICATE };
+enum part {
+	PART_WORKLOAD,
+	PART_SERVICE,
+	PART_ENDPOINT,
+	PART_POLICY,
+	PART_CONNECTION,
+	PART_CERTIFICATE,
+	PART_METRIC
+};
 
 /* One item of an answer. */
 struct item {
@@ -42,6 +50,8 @@ static size_t item_cnt(const struct ipc_record *whole)
 		return whole->answer_policies.policy_cnt;
 	case IPC_ANSWER_STATE:
 		return whole->answer_state.connection_cnt + whole->answer_state.certificate_cnt;
+	case IPC_ANSWER_METRICS:
+		return whole->answer_metrics.metric_cnt;
 	default:
 		return 0;
 	}
@@ -63,6 +73,8 @@ static struct item item_at(const struct ipc_record *whole, size_t n)
 		return view_item(&whole->answer_view, n);
 	if (whole->type == IPC_ANSWER_POLICIES)
 		return (struct item){PART_POLICY, n, ipc_table_policy, &whole->answer_policies.policies[n]};
+	if (whole->type == IPC_ANSWER_METRICS)
+		return (struct item){PART_METRIC, n, ipc_table_metric, &whole->answer_metrics.metrics[n]};
 	if (n < state->connection_cnt)
 		return (struct item){PART_CONNECTION, n, ipc_table_connection, &state->connections[n]};
 	n -= state->connection_cnt;
@@ -92,6 +104,9 @@ static void item_name(const struct item *item, char *dst, size_t cap)
 	case PART_CONNECTION:
 		snprintf(dst, cap, "connection %zu", item->index);
 		return;
+	case PART_METRIC:
+		snprintf(dst, cap, "metric %zu", item->index);
+		return;
 	case PART_CERTIFICATE:
 		snprintf(dst, cap, "certificate %s", ((const struct ipc_certificate *)item->obj)->identity);
 		return;
@@ -117,6 +132,10 @@ static struct ipc_record empty_page(const struct ipc_record *whole, uint32_t pag
 		rec.answer_state.certificate_cnt = 0;
 		rec.answer_state.page = page;
 		rec.answer_state.last = false;
+	} else if (rec.type == IPC_ANSWER_METRICS) {
+		rec.answer_metrics.metric_cnt = 0;
+		rec.answer_metrics.page = page;
+		rec.answer_metrics.last = false;
 	}
 	return rec;
 }
@@ -143,6 +162,10 @@ static void add_item(struct ipc_record *rec, const struct item *item)
 		if (rec->answer_state.connection_cnt++ == 0)
 			rec->answer_state.connections = item->obj;
 		return;
+	case PART_METRIC:
+		if (rec->answer_metrics.metric_cnt++ == 0)
+			rec->answer_metrics.metrics = item->obj;
+		return;
 	case PART_CERTIFICATE:
 		if (rec->answer_state.certificate_cnt++ == 0)
 			rec->answer_state.certificates = item->obj;
@@ -158,6 +181,8 @@ static void set_last(struct ipc_record *rec)
 		rec->answer_policies.last = true;
 	else if (rec->type == IPC_ANSWER_STATE)
 		rec->answer_state.last = true;
+	else if (rec->type == IPC_ANSWER_METRICS)
+		rec->answer_metrics.last = true;
 }
 
 /* Bytes that an item adds to a page, its tag and length included; ERR_TOO_LARGE when that is more than room.
@@ -244,6 +269,8 @@ bool ipc_is_last(const struct ipc_record *rec)
 		return rec->answer_policies.last;
 	case IPC_ANSWER_STATE:
 		return rec->answer_state.last;
+	case IPC_ANSWER_METRICS:
+		return rec->answer_metrics.last;
 	default:
 		return true;
 	}

@@ -429,6 +429,26 @@ static const struct codec_field answer_state_fields[] = {
 };
 CODEC_TABLE(answer_state, struct ipc_answer_state, culvert_ipc_AnswerState);
 
+static const struct codec_field metric_fields[] = {
+	F_VAL(struct ipc_metric, culvert_ipc_Metric, set, CODEC_U32),
+	F_BYTES(struct ipc_metric, culvert_ipc_Metric, labels, labels_len),
+	F_VAL(struct ipc_metric, culvert_ipc_Metric, present, CODEC_U32),
+	F_VALS(struct ipc_metric, culvert_ipc_Metric, values, value_cnt, CODEC_U64),
+};
+static const char *check_metric(const void *obj)
+{
+	const struct ipc_metric *metric = obj;
+	return (size_t)__builtin_popcount(metric->present) == metric->value_cnt ? NULL : "values and columns differ";
+}
+CODEC_TABLE_CHECKED(metric, struct ipc_metric, culvert_ipc_Metric, check_metric);
+
+static const struct codec_field answer_metrics_fields[] = {
+	F_VAL(struct ipc_answer_metrics, culvert_ipc_AnswerMetrics, page, CODEC_U32),
+	F_VAL(struct ipc_answer_metrics, culvert_ipc_AnswerMetrics, last, CODEC_BOOL),
+	F_MSGS(struct ipc_answer_metrics, culvert_ipc_AnswerMetrics, metrics, metric_cnt, &metric),
+};
+CODEC_TABLE(answer_metrics, struct ipc_answer_metrics, culvert_ipc_AnswerMetrics);
+
 const struct codec_msg *const ipc_table_workload = &workload;
 const struct codec_msg *const ipc_table_service = &service;
 const struct codec_msg *const ipc_table_endpoint = &endpoint;
@@ -436,6 +456,7 @@ const struct codec_msg *const ipc_table_policy = &policy;
 const struct codec_msg *const ipc_table_key = &key;
 const struct codec_msg *const ipc_table_connection = &connection;
 const struct codec_msg *const ipc_table_certificate = &certificate;
+const struct codec_msg *const ipc_table_metric = &metric;
 
 /* Type, field of Record.body, table. */
 #define BODIES(X) \
@@ -466,7 +487,9 @@ const struct codec_msg *const ipc_table_certificate = &certificate;
 	X(IPC_FORGET_ALL, forget_all, &empty) \
 	X(IPC_SET_LOG, set_log, &set_log) \
 	X(IPC_ASK_STATE, ask_state, &ask_state) \
-	X(IPC_ANSWER_STATE, answer_state, &answer_state)
+	X(IPC_ANSWER_STATE, answer_state, &answer_state) \
+	X(IPC_ASK_METRICS, ask_metrics, &empty) \
+	X(IPC_ANSWER_METRICS, answer_metrics, &answer_metrics)
 
 #define BODY_ROW(type, field, table) [type] = table,
 #define BODY_SAME(type, field, table) \

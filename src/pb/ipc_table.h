@@ -17,6 +17,7 @@ extern const struct codec_msg *const ipc_table_policy;
 extern const struct codec_msg *const ipc_table_key;
 extern const struct codec_msg *const ipc_table_connection;
 extern const struct codec_msg *const ipc_table_certificate;
+extern const struct codec_msg *const ipc_table_metric;
 
 /* Table of a body, NULL for an unknown type. The struct is any member of ipc_record's union: all begin at the
  * same place. */

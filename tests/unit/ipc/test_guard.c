@@ -41,6 +41,8 @@ static const struct row {
 	{IPC_SET_LOG, "b", "s", 'n', 'n'},
 	{IPC_ASK_STATE, "b", "s", 'n', 'y'},
 	{IPC_ANSWER_STATE, "s", "b", 'n', 'y'},
+	{IPC_ASK_METRICS, "b", "s", 'n', 'y'},
+	{IPC_ANSWER_METRICS, "s", "b", 'n', '*'},
 };
 /* clang-format on */
 static const char initials[] = {0, 'w', 'b', 's', 'c'};

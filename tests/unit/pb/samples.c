@@ -155,6 +155,11 @@ static const struct ipc_inherited inherited[] = {
 	{IPC_FD_OUTBOUND, 7}, {IPC_FD_INBOUND_PLAINTEXT, 8}, {IPC_FD_INBOUND_HBONE, 9}, {IPC_FD_METRICS, 4711}};
 static const char *const chain[] = {
 	"-----BEGIN CERTIFICATE-----\nAAAA\n-----END CERTIFICATE-----\n", "-----BEGIN CERTIFICATE-----\nBBBB\n-----END CERTIFICATE-----\n"};
+static const uint64_t numbers[] = {1, UINT64_MAX, 0};
+static const struct ipc_metric metrics[] = {
+	{.set = 4, .labels = (const uint8_t *)"source\0a\0\xc3\xa9", .labels_len = 11, .present = 0x15, .values = numbers, .value_cnt = 3},
+	{.set = 8},
+};
 static const struct ipc_connection connections[] = {
 	{.inbound = true,
 		.src = {V4(10, 0, 0, 1), 40000},
@@ -220,6 +225,9 @@ const struct sample samples[] = {
 	{"forget-all", {.type = IPC_FORGET_ALL}},
 	{"set-log", {.type = IPC_SET_LOG, .set_log = {.filter = "info,access=debug"}}},
 	{"ask-state", {.id = 6, .type = IPC_ASK_STATE, .ask_state = {.what = IPC_STATE_CONNECTIONS | IPC_STATE_CERTIFICATES}}},
+	{"ask-metrics", {.id = 7, .type = IPC_ASK_METRICS}},
+	{"answer-metrics", {.type = IPC_ANSWER_METRICS, .answer_metrics = {.page = 1, .last = true, .metrics = metrics,
+		.metric_cnt = CNT(metrics)}}},
 	{"answer-state", {.id = 6, .type = IPC_ANSWER_STATE, .answer_state = {.page = 3, .last = true, .connections = connections,
 		.connection_cnt = CNT(connections), .certificates = certificates, .certificate_cnt = CNT(certificates)}}},
 };

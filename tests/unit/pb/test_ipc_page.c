@@ -26,6 +26,10 @@ static size_t count_items(const struct ipc_record *rec, size_t first)
 		return rec->answer_view.endpoint_cnt;
 	case IPC_ANSWER_POLICIES:
 		return rec->answer_policies.policy_cnt;
+	case IPC_ANSWER_METRICS:
+		for (size_t i = 0; i < rec->answer_metrics.metric_cnt; i++)
+			assert_int_equal(rec->answer_metrics.metrics[i].values[0], first + i);
+		return rec->answer_metrics.metric_cnt;
 	default:
 		return rec->answer_state.connection_cnt + rec->answer_state.certificate_cnt;
 	}
@@ -129,6 +133,29 @@ static void test_state(void **state)
 	assert_int_equal(t.skipped, 0);
 }
 
+static void test_metrics(void **state)
+{
+	static struct ipc_metric metrics[2000];
+	static uint64_t values[CNT(metrics)];
+	static uint8_t labels[9216];
+	memset(labels, 'x', sizeof(labels));
+	for (size_t i = 0; i < CNT(metrics); i++) {
+		values[i] = i;
+		metrics[i] = (struct ipc_metric){.set = 4,
+		        .labels = labels,
+		        .labels_len = i % 100 == 0 ? sizeof(labels) : 300,
+		        .present = 2,
+		        .values = &values[i],
+		        .value_cnt = 1};
+	}
+	struct ipc_record whole = {.type = IPC_ANSWER_METRICS,
+	        .answer_metrics = {.metrics = metrics, .metric_cnt = CNT(metrics)}};
+	struct tally t = send_all(&whole, IPC_RECORD_MAX);
+	assert_int_equal(t.item_cnt, CNT(metrics));
+	assert_int_equal(t.skipped, 0);
+	assert_true(t.page_cnt < 60);
+}
+
 /* A policy that fits no record is left out by name; the others arrive, and the last page says so. */
 static void test_too_large(void **state)
 {
@@ -211,6 +238,7 @@ int main(void)
 	        cmocka_unit_test(test_view),
 	        cmocka_unit_test(test_small_answers_are_one_page),
 	        cmocka_unit_test(test_state),
+	        cmocka_unit_test(test_metrics),
 	        cmocka_unit_test(test_too_large),
 	        cmocka_unit_test(test_bad_item),
 	        cmocka_unit_test(test_item_max),
