@@ -414,7 +414,11 @@ static void start_link(struct tunnel *tunnel, struct tls_identity *identity)
 	struct err err = {0};
 	silo_h2_config(silo, true, &h2);
 	const struct link_opts opts = {
-	        .env = silo->h2_env, .identity = identity, .is_server = true, .h2 = &h2};
+	        .env = silo->h2_env,
+	        .identity = identity,
+	        .is_server = true,
+	        .h2 = &h2,
+	        .handshake_ms = (uint32_t)silo->settings.tls_handshake_ms};
 	int r = link_new(silo->io, tunnel->socket, &opts, &LINK_EVENTS, tunnel, &tunnel->link, &err);
 	if (r < 0) {
 		access_denied(&silo->log, &tunnel->src, &tunnel->local, true, err.text);

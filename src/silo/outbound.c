@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
  * One outbound connection as a small machine: workload -> route -> (dial |
- * certificate -> tunnel -> CONNECT) -> copy -> line. Each step either goes on
- * at once or parks on a fetch, the pool or the dial and is called again.
+ * hbone) -> copy -> line. Each step either goes on at once or parks on a
+ * fetch, the dial or the hbone and is called again. A way that fails before a
+ * byte has moved is tried again over another endpoint.
  */
 #include "silo/outbound.h"
 
@@ -12,54 +13,58 @@
 
 #include "base/fd.h"
 #include "base/mem.h"
-#include "base/rand.h"
 #include "conn/pump.h"
 #include "silo/access.h"
+#include "silo/hbone.h"
 #include "silo/meta.h"
 #include "silo/silo.h"
 
 /* Words of a failure. */
 #define TEXT_MAX 600
-/* Time for the answer to CONNECT, ms: the other side may need its own 10 s to reach the application. */
-#define ANSWER_MS 20000
+/* Further tries after the first one. More would only multiply the load on a service in trouble. */
+#define RETRY_MAX 2
 
 struct outbound {
 	struct conn conn;
 	struct list node;    /* in silo.outbounds */
 	struct stream *down; /* the application's socket; the pump's once it runs */
-	struct stream *up;   /* the way out; likewise */
 	struct addr src;     /* the application's address */
 	struct addr dst;     /* what it dialled */
 	uint64_t start_ms;
-	struct route_env env;     /* the same for every try: random included */
-	struct fetch_wait wait;   /* record, view or certificate */
+	struct route_env env;     /* the same for every pass over the routing: random included */
+	struct fetch_wait wait;   /* record or view */
 	struct own_workload *own; /* our record as it was at the start */
 	struct route route;
-	bool is_opened; /* an access-log line is owed */
+	bool is_routed;      /* an access-log line is owed */
+	bool is_opened_told; /* and its "opened" was written */
 	struct dial *dial;
-	struct pool_wait pool_wait;
-	struct timer answer_timer;
+	struct hbone *hbone;
+	char traceparent[META_TRACEPARENT_MAX];
 	char peer_id[IDENTITY_STR_MAX]; /* identity at the end of the tunnel */
+	const struct workload *remote;  /* who that is, in the words of a double tunnel's answer */
+	bool is_remote_set;             /* remote counts, NULL or not */
+	const char *avoid[RETRY_MAX];   /* uids of endpoints that failed; owned */
+	unsigned retry_cnt;             /* further tries begun */
+	char *failure;                  /* why the last try failed; NULL during the first */
 	struct pump *pump;
 };
 
 static void step_route(struct outbound *out);
-static void step_certificate(struct outbound *out);
 
 /* --- ends ---------------------------------------------------------------- */
 
 static void out_free(struct outbound *out)
 {
-	struct silo *silo = out->conn.silo;
 	fetch_wait_cancel(&out->wait);
-	io_timer_stop(silo->io, &out->answer_timer);
-	pool_wait_cancel(&out->pool_wait);
 	dial_cancel(out->dial);
 	pump_free(out->pump);
-	stream_free(out->up);
+	hbone_free(out->hbone);
 	stream_free(out->down);
 	route_done(&out->route);
 	own_workload_unref(out->own);
+	for (size_t i = 0; i < out->env.avoid_cnt; i++)
+		mem_free((char *)(uintptr_t)out->avoid[i]);
+	mem_free(out->failure);
 	list_del(&out->node);
 	silo_conn_del(&out->conn);
 	mem_free(out);
@@ -76,7 +81,7 @@ static void describe(const struct outbound *out, struct access *access)
 	        .src = out->src,
 	        .dst = out->route.tcp_dst,
 	        .src_workload = out->own->workload,
-	        .dst_workload = out->route.workload,
+	        .dst_workload = out->is_remote_set ? out->remote : out->route.workload,
 	        .dst_service = out->route.service ? out->route.service->hostname : NULL,
 	};
 	if (!is_tunnel(out))
@@ -86,11 +91,23 @@ static void describe(const struct outbound *out, struct access *access)
 	access->dst_identity = out->peer_id;
 }
 
+/* The way is known, and who is at its end: for a double tunnel only the inner answer says so. */
+static void tell_opened(struct outbound *out)
+{
+	struct access access;
+	if (out->is_opened_told)
+		return;
+	out->is_opened_told = true;
+	describe(out, &access);
+	access_opened(&out->conn.silo->log, &access);
+}
+
 /* Ends with an access-log line; NULL text = without error. */
 static void finish(struct outbound *out, const char *error)
 {
 	struct silo *silo = out->conn.silo;
 	struct access access;
+	tell_opened(out);
 	describe(out, &access);
 	access_complete(&silo->log, &access, out->pump ? pump_received(out->pump) : 0,
 	        out->pump ? pump_sent(out->pump) : 0, io_now_ms(silo->io) - out->start_ms, error);
@@ -104,27 +121,58 @@ static void deny(struct outbound *out, const char *error)
 	out_free(out);
 }
 
-static void finish_io(struct outbound *out, int code)
-{
-	char os[128];
-	char text[TEXT_MAX];
-	if (code == -ETIMEDOUT)
-		snprintf(text, sizeof(text), "io error: deadline has elapsed");
-	else
-		snprintf(text, sizeof(text), "io error: %s", err_io_text(code, os, sizeof(os)));
-	finish(out, text);
-}
-
 static void out_cut(struct conn *conn)
 {
 	struct outbound *out = list_entry(conn, struct outbound, conn);
-	if (out->is_opened)
+	if (out->is_routed)
 		finish(out, err_str(ERR_DRAINED));
 	else
 		deny(out, err_str(ERR_DRAINED));
 }
 
 static const struct conn_ops CONN_OPS = {.cut = out_cut};
+
+/* --- another try --------------------------------------------------------- */
+
+static bool may_retry(const struct outbound *out)
+{
+	const struct silo *silo = out->conn.silo;
+	/* Without a workload nobody else could serve; what has taken a connect's whole time gets no second.
+	 */
+	return silo->settings.endpoint_retry && out->route.workload && out->retry_cnt < RETRY_MAX &&
+	       silo->phase == SILO_SERVING && io_now_ms(silo->io) - out->start_ms < DIAL_TIMEOUT_MS;
+}
+
+/* Whether the route leads to an endpoint that has failed: there is no other. */
+static bool is_avoided(const struct outbound *out, const struct route *route)
+{
+	for (size_t i = 0; i < out->env.avoid_cnt && route->workload; i++) {
+		if (strcmp(out->avoid[i], route->workload->uid) == 0)
+			return true;
+	}
+	return false;
+}
+
+/* The present way has failed, nothing has moved: another endpoint (or the same, see hbone.h), or the end. */
+static void way_failed(struct outbound *out, enum hbone_fault fault, const char *text)
+{
+	char *failure = may_retry(out) && fault != HBONE_FINAL ? mem_strdup(text) : NULL;
+	char *uid = failure && fault == HBONE_PEER ? mem_strdup(out->route.workload->uid) : NULL;
+	if (!failure || (fault == HBONE_PEER && !uid)) {
+		mem_free(failure);
+		finish(out, text);
+		return;
+	}
+	mem_free(out->failure);
+	out->failure = failure;
+	if (uid)
+		out->avoid[out->env.avoid_cnt++] = uid;
+	out->env.avoid = out->avoid;
+	out->retry_cnt++;
+	hbone_free(out->hbone);
+	out->hbone = NULL;
+	step_route(out);
+}
 
 /* --- copying ------------------------------------------------------------- */
 
@@ -136,201 +184,120 @@ static void on_pump_done(void *ctx, int code, const char *text)
 
 static const struct pump_events PUMP_EVENTS = {.on_done = on_pump_done};
 
-static void start_copy(struct outbound *out)
+/* Takes `up` over. */
+static void start_copy(struct outbound *out, struct stream *up)
 {
-	int r = pump_start(out->down, out->up, NULL, &PUMP_EVENTS, out, &out->pump);
+	int r = pump_start(out->down, up, NULL, &PUMP_EVENTS, out, &out->pump);
 	if (r < 0) {
+		stream_free(up);
 		finish(out, err_str(r));
 		return;
 	}
 	if (!out->conn.silo->settings.reset_fidelity)
 		pump_soften(out->pump);
 	out->down = NULL;
-	out->up = NULL;
 }
 
 /* --- plain --------------------------------------------------------------- */
+
+/* Our own want of something is no reason to bother another endpoint. */
+static bool is_ours(int code)
+{
+	return code == -ENOMEM || code == -EMFILE || code == -ENFILE || code == -ENOBUFS;
+}
+
+static void dial_failed(struct outbound *out, int code)
+{
+	char os[128];
+	char text[TEXT_MAX];
+	snprintf(text, sizeof(text), "io error: %s",
+	        code == -ETIMEDOUT ? "deadline has elapsed" : err_io_text(code, os, sizeof(os)));
+	way_failed(out, is_ours(code) ? HBONE_FINAL : HBONE_PEER, text);
+}
 
 static void on_dialled(void *ctx, int code, struct stream *stream)
 {
 	struct outbound *out = ctx;
 	out->dial = NULL;
-	if (code < 0) {
-		finish_io(out, code);
-		return;
-	}
-	out->up = stream;
-	start_copy(out);
+	if (code < 0)
+		dial_failed(out, code);
+	else
+		start_copy(out, stream);
 }
 
 static const struct dial_events DIAL_EVENTS = {.on_done = on_dialled};
 
 static void connect_plain(struct outbound *out)
 {
-	struct dial_opts opts = silo_dial_opts(out->conn.silo, &out->route.tcp_dst);
-	int r = dial_start(out->conn.silo->io, &opts, &DIAL_EVENTS, out, &out->dial);
+	struct silo *silo = out->conn.silo;
+	struct dial_opts opts = silo_dial_opts(silo, &out->route.tcp_dst);
+	/* All tries together have the time of one connect. */
+	if (out->retry_cnt)
+		opts.timeout_ms = (uint32_t)(out->start_ms + DIAL_TIMEOUT_MS - io_now_ms(silo->io));
+	int r = dial_start(silo->io, &opts, &DIAL_EVENTS, out, &out->dial);
 	if (r < 0)
-		finish_io(out, r);
+		dial_failed(out, r);
 }
 
 /* --- tunnel -------------------------------------------------------------- */
 
-/* Reason phrases that a peer of ours may answer with; upstream's log shows number and phrase. */
-static const char *reason_phrase(int status)
-{
-	switch (status) {
-	case 400:
-		return " Bad Request";
-	case 401:
-		return " Unauthorized";
-	case 403:
-		return " Forbidden";
-	case 404:
-		return " Not Found";
-	case 500:
-		return " Internal Server Error";
-	case 502:
-		return " Bad Gateway";
-	case 503:
-		return " Service Unavailable";
-	case 504:
-		return " Gateway Timeout";
-	default:
-		return "";
-	}
-}
-
-static void on_response(void *ctx, struct stream *stream, int status, const struct h2_headers *headers)
+static void on_hbone_open(void *ctx, struct stream *stream, const struct hbone_end *end)
 {
 	struct outbound *out = ctx;
-	char text[TEXT_MAX];
-	(void)stream;
-	(void)headers;
-	io_timer_stop(out->conn.silo->io, &out->answer_timer);
-	if (status == 200) {
-		start_copy(out);
-		return;
-	}
-	snprintf(text, sizeof(text), "http status: %d%s", status, reason_phrase(status));
-	finish(out, text);
+	snprintf(out->peer_id, sizeof(out->peer_id), "%s", end->identity);
+	out->is_remote_set = out->route.kind == ROUTE_DOUBLE_HBONE;
+	out->remote = end->workload;
+	tell_opened(out);
+	start_copy(out, stream);
 }
 
-static void on_up_error(void *ctx, int code, const char *words)
+static void on_hbone_failed(void *ctx, enum hbone_fault fault, const char *text)
 {
-	struct outbound *out = ctx;
-	char text[TEXT_MAX];
-	(void)code;
-	snprintf(text, sizeof(text), "%s: %s", err_str(ERR_H2), words);
-	finish(out, text);
+	way_failed(ctx, fault, text);
 }
 
-static void answer_expired(struct timer *timer, uint64_t now)
+static const struct hbone_events HBONE_EVENTS = {.on_open = on_hbone_open, .on_failed = on_hbone_failed};
+
+/* Who should be at the end of the (outer) tunnel, for lines about a tunnel that never was. */
+static void expect_peer(struct outbound *out)
 {
-	(void)now;
-	struct outbound *out = list_entry(timer, struct outbound, answer_timer);
-	finish(out, "h2 failed: no answer to CONNECT: deadline has elapsed");
+	struct identity identity = identity_of(out->route.workload);
+	if (identity_format(&identity, out->peer_id, sizeof(out->peer_id)) < 0)
+		out->peer_id[0] = '\0';
 }
 
-static const struct link_answer_events ANSWER_EVENTS = {.on_response = on_response};
-static const struct stream_events UP_EVENTS = {.on_error = on_up_error};
-
-static void on_link(struct pool_wait *wait, struct link *link)
+static void connect_hbone(struct outbound *out)
 {
-	struct outbound *out = list_entry(wait, struct outbound, pool_wait);
-	char forwarded[META_FORWARDED_MAX];
-	char traceparent[META_TRACEPARENT_MAX];
-	struct h2_header headers[3];
-	size_t cnt = 0;
-	snprintf(out->peer_id, sizeof(out->peer_id), "%s", link_peer_identity(link));
-	meta_forwarded_format(&out->src, out->route.service ? out->route.service->hostname : NULL, forwarded);
-	meta_traceparent_make(traceparent);
-	if (out->own->baggage[0])
-		headers[cnt++] = (struct h2_header){.name = "baggage", .value = out->own->baggage};
-	headers[cnt++] = (struct h2_header){.name = "forwarded", .value = forwarded, .is_unique = true};
-	headers[cnt++] = (struct h2_header){.name = "traceparent", .value = traceparent, .is_unique = true};
-	int r = link_connect(link, out->route.authority, headers, cnt, &ANSWER_EVENTS, out, &out->up);
-	if (r < 0) {
-		on_up_error(out, r, err_str(r));
-		return;
-	}
-	stream_set_events(out->up, &UP_EVENTS, out);
-	io_timer_start(out->conn.silo->io, &out->answer_timer, ANSWER_MS);
-}
-
-static void on_link_failed(struct pool_wait *wait, int code, const char *text)
-{
-	(void)code;
-	finish(list_entry(wait, struct outbound, pool_wait), text);
-}
-
-static void on_certificate(struct fetch_wait *wait, int code, void *value)
-{
-	struct outbound *out = list_entry(wait, struct outbound, wait);
-	char text[TEXT_MAX];
-	(void)value;
-	if (code == 0) {
-		step_certificate(out);
-		return;
-	}
-	const char *why =
-	        code == -ETIMEDOUT ? err_str(ERR_TIMEOUT_FETCH) : out->conn.silo->context.certificate.text;
-	snprintf(text, sizeof(text), "%s: %s", err_str(ERR_IDENTITY), why);
-	finish(out, text);
-}
-
-static void step_certificate(struct outbound *out)
-{
-	struct silo *silo = out->conn.silo;
-	struct tls_identity *identity;
-	char text[TEXT_MAX];
-	int r = context_certificate(silo, &identity);
-	if (r == -EAGAIN) {
-		/* The CA has its own time limits; a connection waits no longer than for a connect. */
-		fetch_wait_start(&silo->context.certificate, &out->wait, DIAL_TIMEOUT_MS, on_certificate);
-		return;
-	}
-	if (r < 0) {
-		snprintf(text, sizeof(text), "%s: %s", err_str(ERR_IDENTITY), silo->context.certificate.text);
-		finish(out, text);
-		return;
-	}
-	struct pool_target target = {.dst = out->route.tcp_dst,
-	        .accept = &out->route.identities,
-	        .uid = out->route.workload ? out->route.workload->uid : "",
-	        .identity = identity};
-	out->pool_wait.on_link = on_link;
-	out->pool_wait.on_failed = on_link_failed;
-	r = pool_get(&silo->pool, &target, &out->pool_wait);
+	const struct hbone_opts opts = {
+	        .route = &out->route, .own = out->own, .src = &out->src, .traceparent = out->traceparent};
+	expect_peer(out);
+	if (out->route.kind == ROUTE_HBONE)
+		tell_opened(out);
+	int r = hbone_start(out->conn.silo, &opts, &HBONE_EVENTS, out, &out->hbone);
 	if (r < 0)
-		finish_io(out, r);
+		finish(out, err_str(r));
 }
 
 /* --- route --------------------------------------------------------------- */
 
-/* The way is known: the line of this connection has a destination from here on. */
 static void go(struct outbound *out)
 {
-	struct access access;
-	out->is_opened = true;
-	if (is_tunnel(out) && out->route.workload) {
-		struct identity identity = identity_of(out->route.workload);
-		if (identity_format(&identity, out->peer_id, sizeof(out->peer_id)) < 0)
-			out->peer_id[0] = '\0';
-	}
-	describe(out, &access);
-	access_opened(&out->conn.silo->log, &access);
-	switch (out->route.kind) {
-	case ROUTE_PASSTHROUGH:
-	case ROUTE_TCP:
-		connect_plain(out);
-		return;
-	case ROUTE_HBONE:
-		step_certificate(out);
-		return;
-	case ROUTE_DOUBLE_HBONE:
-		finish(out, "tunnels through network gateways are not supported by this release");
+	out->is_routed = true;
+	if (is_tunnel(out)) {
+		connect_hbone(out);
 		return;
 	}
+	tell_opened(out);
+	connect_plain(out);
+}
+
+static void no_route(struct outbound *out, const char *text)
+{
+	/* A later try that leads nowhere ends with what the one before it failed with. */
+	if (out->is_routed)
+		finish(out, out->failure);
+	else
+		deny(out, text);
 }
 
 static void on_view(struct fetch_wait *wait, int code, void *value)
@@ -340,24 +307,33 @@ static void on_view(struct fetch_wait *wait, int code, void *value)
 	if (code == 0)
 		step_route(out);
 	else
-		deny(out, code == -ETIMEDOUT ? err_str(ERR_TIMEOUT_FETCH) : err_str(code));
+		no_route(out, code == -ETIMEDOUT ? err_str(ERR_TIMEOUT_FETCH) : err_str(code));
 }
 
 static void step_route(struct outbound *out)
 {
 	struct silo *silo = out->conn.silo;
 	struct cache_source source;
+	struct route route;
 	struct err err = {0};
 	cache_source_init(&source, &silo->cache);
-	int r = route_outbound(&out->env, &source.source, out->own->workload, &out->dst, &out->route, &err);
+	int r = route_outbound(&out->env, &source.source, out->own->workload, &out->dst, &route, &err);
 	if (r == -EAGAIN && source.missing) {
 		fetch_wait_start(source.missing, &out->wait, SILO_FETCH_MS, on_view);
 		return;
 	}
-	if (r < 0)
-		deny(out, err.text[0] ? err.text : err_str(r));
-	else
-		go(out);
+	if (r < 0) {
+		no_route(out, err.text[0] ? err.text : err_str(r));
+		return;
+	}
+	if (is_avoided(out, &route)) {
+		route_done(&route);
+		no_route(out, NULL);
+		return;
+	}
+	route_done(&out->route);
+	out->route = route;
+	go(out);
 }
 
 static void on_workload(struct fetch_wait *wait, int code, void *value)
@@ -411,7 +387,7 @@ void outbound_accept(struct silo *silo, int fd)
 	}
 	list_init(&out->node);
 	list_add_tail(&silo->outbounds, &out->node);
-	timer_init(&out->answer_timer, answer_expired);
+	meta_traceparent_make(out->traceparent);
 	out->start_ms = io_now_ms(silo->io);
 	int r = find_addresses(out, fd);
 	if (r == 0)
@@ -431,6 +407,20 @@ void outbound_accept(struct silo *silo, int fd)
 
 /* --- dump ---------------------------------------------------------------- */
 
+static const char *protocol_name(enum route_kind kind)
+{
+	switch (kind) {
+	case ROUTE_HBONE:
+		return "HBONE";
+	case ROUTE_DOUBLE_HBONE:
+		return "DOUBLEHBONE";
+	case ROUTE_PASSTHROUGH:
+	case ROUTE_TCP:
+		break;
+	}
+	return "TCP";
+}
+
 size_t outbound_dump(struct silo *silo, struct arena *arena, struct ipc_connection **ret_all)
 {
 	size_t cnt = 0;
@@ -444,13 +434,13 @@ size_t outbound_dump(struct silo *silo, struct arena *arena, struct ipc_connecti
 	{
 		const struct outbound *out = list_entry(it, struct outbound, node);
 		char text[ADDR_STR_MAX];
-		if (!out->is_opened)
+		if (!out->is_routed)
 			continue;
 		all[cnt] = (struct ipc_connection){
 		        .src = out->src,
 		        .original_dst = arena_strdup(arena, addr_format(&out->dst, text)),
 		        .actual_dst = out->route.tcp_dst,
-		        .protocol = is_tunnel(out) ? "HBONE" : "TCP",
+		        .protocol = protocol_name(out->route.kind),
 		        .sent = out->pump ? pump_received(out->pump) : 0,
 		        .received = out->pump ? pump_sent(out->pump) : 0,
 		};

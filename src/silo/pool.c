@@ -247,7 +247,8 @@ static void on_dialled(void *ctx, int code, struct stream *stream)
 	        .identity = tunnel->identity,
 	        .accept = (const char *const *)tunnel->accept,
 	        .accept_cnt = tunnel->accept_cnt,
-	        .h2 = &h2};
+	        .h2 = &h2,
+	        .handshake_ms = (uint32_t)silo->settings.tls_handshake_ms};
 	int r = link_new(silo->io, stream, &opts, &LINK_EVENTS, tunnel, &tunnel->link, &err);
 	if (r < 0) {
 		stream_free(stream);
