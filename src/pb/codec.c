@@ -21,6 +21,8 @@ size_t codec_elem_size(const struct codec_field *f)
 	case CODEC_BYTES:
 	case CODEC_REF:
 		return sizeof(void *);
+	case CODEC_RAW:
+		return sizeof(struct codec_raw);
 	case CODEC_BOOL:
 		return sizeof(bool);
 	case CODEC_U16:

@@ -24,6 +24,7 @@
 enum codec_kind {
 	CODEC_STRING, /* const char *; max = bytes without terminator */
 	CODEC_BYTES,  /* const uint8_t *, with a size_t length at aux; max = bytes */
+	CODEC_RAW,    /* struct codec_raw; max = bytes */
 	CODEC_BOOL,   /* bool */
 	CODEC_U16,    /* uint16_t */
 	CODEC_U32,    /* uint32_t */
@@ -35,6 +36,12 @@ enum codec_kind {
 	CODEC_ADDR,   /* struct addr as address and two bytes */
 	CODEC_MSG,    /* struct within the struct; with aux a bool says that it is there */
 	CODEC_REF,    /* pointer to a struct, NULL = not there */
+};
+
+/* Bytes where they lie in the message: borrowed from it, unlike everything else. NULL when empty. */
+struct codec_raw {
+	const uint8_t *p;
+	size_t len;
 };
 
 /* No auxiliary member. */

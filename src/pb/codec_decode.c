@@ -130,6 +130,15 @@ static int get_bytes(struct get *get, const struct codec_field *f, const struct 
 	return 0;
 }
 
+static int get_raw(struct get *get, const struct codec_field *f, const struct codec_item *item, void *dst)
+{
+	if (item->len > f->max)
+		return codec_fail(
+		        get->trail, ERR_TOO_LARGE, "%zu bytes, at most %u are allowed", item->len, f->max);
+	*(struct codec_raw *)dst = (struct codec_raw){item->len ? item->p : NULL, item->len};
+	return 0;
+}
+
 static int get_addr(struct get *get, const struct codec_field *f, const struct codec_item *item, void *dst)
 {
 	size_t tail = f->kind == CODEC_CIDR ? 1 : f->kind == CODEC_ADDR ? 2 : 0;
@@ -227,6 +236,8 @@ static int get_singular(
 		return get_string(get, f, item, dst);
 	case CODEC_BYTES:
 		return get_bytes(get, f, item, obj);
+	case CODEC_RAW:
+		return get_raw(get, f, item, dst);
 	case CODEC_IP:
 	case CODEC_CIDR:
 	case CODEC_ADDR:
@@ -261,6 +272,8 @@ static int get_entry(struct get *get, const struct codec_field *f, const struct 
 		rc = get_string(get, f, item, dst);
 	else if (f->kind == CODEC_MSG)
 		rc = get_msg(get, f->sub, item->p, item->len, dst);
+	else if (f->kind == CODEC_RAW)
+		rc = get_raw(get, f, item, dst);
 	else
 		rc = get_addr(get, f, item, dst);
 	return codec_at(get->trail, f->name, (long)cnt, rc);

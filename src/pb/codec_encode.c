@@ -121,6 +121,14 @@ static int put_addr(struct put *put, const struct codec_field *f, const void *p)
 	return len ? put_bytes(put, f->tag, packed, len) : 0;
 }
 
+static int put_raw(struct put *put, const struct codec_field *f, const struct codec_raw *raw)
+{
+	if (raw->len > f->max)
+		return codec_fail(
+		        put->trail, ERR_TOO_LARGE, "%zu bytes, at most %u are allowed", raw->len, f->max);
+	return put_bytes(put, f->tag, raw->p, raw->len);
+}
+
 static int put_singular(struct put *put, const struct codec_field *f, const void *obj)
 {
 	const void *p = (const char *)obj + f->off;
@@ -136,6 +144,8 @@ static int put_singular(struct put *put, const struct codec_field *f, const void
 			        put->trail, ERR_TOO_LARGE, "%zu bytes, at most %u are allowed", len, f->max);
 		return len ? put_bytes(put, f->tag, codec_get_ptr(obj, f->off), len) : 0;
 	}
+	case CODEC_RAW:
+		return ((const struct codec_raw *)p)->len ? put_raw(put, f, p) : 0;
 	case CODEC_IP:
 	case CODEC_CIDR:
 	case CODEC_ADDR:
@@ -197,6 +207,8 @@ static int put_list(struct put *put, const struct codec_field *f, const void *ob
 			rc = put_string(put, f, codec_get_ptr(item, 0));
 		else if (f->kind == CODEC_MSG)
 			rc = put_msg_field(put, f, item);
+		else if (f->kind == CODEC_RAW)
+			rc = put_raw(put, f, (const void *)item);
 		else
 			rc = put_addr(put, f, item);
 		codec_at(put->trail, f->name, (long)i, rc);

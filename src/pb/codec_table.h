@@ -27,6 +27,12 @@
 /* Bytes with their length in member l. */
 #define F_BYTES(S, M, f, l) \
 	{CODEC_ROW(S, M, f, f, CODEC_BYTES), .aux = offsetof(S, l), .max = CODEC_BYTES_MAX(CODEC_MEMBER(M, f))}
+/* Bytes that stay in the message; a list of them with its count in member c. */
+#define F_RAW(S, M, f) \
+	{CODEC_ROW(S, M, f, f, CODEC_RAW), .aux = CODEC_NO_AUX, .max = CODEC_BYTES_MAX(CODEC_MEMBER(M, f))}
+#define F_RAWS(S, M, f, c) \
+	{CODEC_ROW(S, M, f, f, CODEC_RAW), .is_list = true, .aux = offsetof(S, c), \
+		.max = CODEC_BYTES_MAX(CODEC_MEMBER(M, f)[0]), .max_cnt = CODEC_CNT(M, f)}
 /* A number, bool or address of kind k. */
 #define F_VAL(S, M, f, k) {CODEC_ROW(S, M, f, f, k), .aux = CODEC_NO_AUX}
 /* An enum from lo to hi. */
