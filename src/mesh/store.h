@@ -183,6 +183,22 @@ int store_view_address(const struct store *store, const struct store_asker *aske
 int store_view_host(const struct store *store, const struct store_asker *asker, const char *ns,
         const char *hostname, struct view **ret_view);
 
+/* What DNS answers with, beyond what the asker may see (control.md 10.3, 5). */
+struct store_dns {
+	const char *domain;    /* of the cluster; services without addresses count under .svc.<domain> only */
+	const char *preferred; /* namespace that wins a tie behind the asker's own and canonical ones; NULL =
+	                          none */
+};
+
+/* Whether DNS answers for exactly this host name when this asker asks. */
+bool store_has_name(const struct store *store, const struct store_asker *asker, const struct store_dns *dns,
+        const char *hostname);
+
+/* The view of a VIEW_NAME key: of the service that store_has_name() said true to; hostname NULL: not known.
+ * Errors as of store_view. */
+int store_view_name(const struct store *store, const struct store_asker *asker, const struct store_dns *dns,
+        const struct view_key *key, const char *hostname, struct view **ret_view);
+
 /*
  * The record of the workload that a proxy works for: name, namespace and
  * service account match and its node is ours (control.md 8.2). Copied into
@@ -245,8 +261,9 @@ size_t store_keys_cnt(const struct store_keys *keys);
 
 /*
  * Shows the present record of key i (< store_keys_cnt) to fn, whose result does not matter. By kind:
- * workloads, services, policies; staged endpoints come as a service with only namespace and host name. 0,
- * -ENOENT (it has gone meanwhile), -ENOMEM.
+ * workloads, services, policies; staged endpoints come as a service with only namespace and host name; keys
+ * of one origin give services with the endpoints that their record names, not those of workloads. 0, -ENOENT
+ * (it has gone meanwhile), -ENOMEM.
  */
 int store_show_workload(
         const struct store *store, const struct store_keys *keys, size_t i, store_workload_fn *fn, void *ctx);

@@ -132,6 +132,7 @@ int store_each_service(const struct store *store, store_service_fn *fn, void *ct
 
 struct store_keys {
 	enum store_kind kind;
+	bool has_origin;
 	size_t cnt;
 	char **keys; /* each a block of its own strings, one or two, terminated; in `arena` */
 	struct arena *arena;
@@ -218,6 +219,7 @@ int store_keys_new(const struct store *store, enum store_kind kind, const enum s
 
 	if (rc == 0 && keys) {
 		keys->kind = kind;
+		keys->has_origin = origin != NULL;
 		keys->arena = arena_new(SIZE_MAX); /* bounded by the store's own ceilings */
 		keys->keys = mem_zalloc(map_cnt(map) + 1, sizeof(*keys->keys));
 	}
@@ -272,7 +274,8 @@ int store_show_service(
 	size_t cnt;
 	if (!svc || (keys->kind == STORE_SERVICES) != (svc->record != NULL))
 		return -ENOENT;
-	int rc = endpoints_of(store, svc, &endpoints, &cnt);
+	int rc = keys->has_origin ? endpoints_given(svc, &endpoints, &cnt)
+	                          : endpoints_of(store, svc, &endpoints, &cnt);
 	if (rc < 0)
 		return rc;
 	const struct service staged = {.ns = ns, .hostname = hostname, .name = ""};
