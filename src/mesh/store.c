@@ -224,6 +224,15 @@ static void tell_workload(struct store *store, const struct pw *pw)
 	store->generation++;
 }
 
+/* Every host name that a queried name may mean begins with the same label, or is a wildcard. */
+static bool may_mean(const char *name, const char *hostname)
+{
+	size_t label = strcspn(name, ".");
+	if (hostname[0] == '*')
+		return true;
+	return strncmp(name, hostname, label) == 0 && (hostname[label] == '.' || hostname[label] == '\0');
+}
+
 bool store_change_hits(const struct store_change *change, const struct view_key *key)
 {
 	switch (change->subject) {
@@ -234,6 +243,8 @@ bool store_change_hits(const struct store_change *change, const struct view_key 
 		return key->kind == VIEW_ADDRESS && cidr_contains(&change->cidr, &key->ip) &&
 		       strcmp(change->network, key->network) == 0;
 	case STORE_HOST:
+		if (key->kind == VIEW_NAME)
+			return may_mean(key->hostname, change->hostname);
 		return key->kind == VIEW_HOST && strcmp(change->hostname, key->hostname) == 0 &&
 		       (key->ns[0] == 0 || strcmp(change->ns, key->ns) == 0);
 	case STORE_OWN:

@@ -154,6 +154,36 @@ static const struct svc_node *find_hostname(
 	return best;
 }
 
+/* Whether the name of a service ends with .svc.<domain>. */
+static bool is_cluster_name(const char *hostname, const char *domain)
+{
+	size_t len = strlen(hostname), domain_len = strlen(domain);
+	if (len < domain_len + 5)
+		return false;
+	const char *tail = hostname + len - domain_len - 5;
+	return strncmp(tail, ".svc.", 5) == 0 && strcmp(tail + 5, domain) == 0;
+}
+
+/* As find_hostname, among services that DNS answers for (control.md 10.3, 5). */
+static const struct svc_node *find_name(
+        const struct store *store, const struct eyes *eyes, const struct store_dns *dns, const char *hostname)
+{
+	const struct svc_node *best = NULL, *preferred = NULL;
+
+	for (struct multi *m = multi_get(&store->hosts, hostname, strlen(hostname)); m; m = m->next) {
+		const struct svc_node *svc = ((struct host_slot *)(void *)m)->svc;
+		if (!is_visible(eyes, svc->record) ||
+		        (svc->record->vip_cnt == 0 && !is_cluster_name(hostname, dns->domain)))
+			continue;
+		best = best ? better(eyes, best, svc) : svc;
+		if (dns->preferred && strcmp(svc->ns, dns->preferred) == 0)
+			preferred = svc;
+	}
+	if (!best || !preferred || is_own(eyes, best->record) || best->record->canonical)
+		return best;
+	return preferred;
+}
+
 /* Workloads have no index by host name (control.md 8.1): numbers of interned strings make the walk cheap. */
 static const struct pw *scan_hostname(const struct store *store, const char *ns, const char *hostname)
 {
@@ -448,8 +478,9 @@ static int select_endpoints(const struct store *store, const struct store_asker 
 	return rc;
 }
 
-int store_view(const struct store *store, const struct store_asker *asker, const struct view_key *key,
-        struct view **ret_view)
+/* Makes the view of what was found. */
+static int cut_view(const struct store *store, const struct store_asker *asker, const struct view_key *key,
+        const struct found *found, struct view **ret_view)
 {
 	uint8_t bytes[VIEW_KEY_BYTES_MAX];
 	struct selection sel = {0};
@@ -459,14 +490,40 @@ int store_view(const struct store *store, const struct store_asker *asker, const
 	struct arena *arena = arena_new(VIEW_ARENA_MAX);
 	if (!arena)
 		return -ENOMEM;
-	struct found found = find(store, asker, key);
-	int rc = found.service ? select_endpoints(store, asker, found.service, &sel) : 0;
+	int rc = found->service ? select_endpoints(store, asker, found->service, &sel) : 0;
 	if (rc == 0)
-		rc = fill(store, &found, &sel, arena, key, ret_view);
+		rc = fill(store, found, &sel, arena, key, ret_view);
 	if (rc < 0)
 		arena_unref(arena);
 	mem_free(sel.list);
 	return rc;
+}
+
+int store_view(const struct store *store, const struct store_asker *asker, const struct view_key *key,
+        struct view **ret_view)
+{
+	struct found found = find(store, asker, key);
+	return cut_view(store, asker, key, &found, ret_view);
+}
+
+static struct eyes eyes_of(const struct store_asker *asker)
+{
+	return (struct eyes){.ns = asker && asker->workload ? asker->workload->ns : NULL};
+}
+
+bool store_has_name(const struct store *store, const struct store_asker *asker, const struct store_dns *dns,
+        const char *hostname)
+{
+	struct eyes eyes = eyes_of(asker);
+	return find_name(store, &eyes, dns, hostname) != NULL;
+}
+
+int store_view_name(const struct store *store, const struct store_asker *asker, const struct store_dns *dns,
+        const struct view_key *key, const char *hostname, struct view **ret_view)
+{
+	struct eyes eyes = eyes_of(asker);
+	struct found found = {.service = hostname ? find_name(store, &eyes, dns, hostname) : NULL};
+	return cut_view(store, asker, key, &found, ret_view);
 }
 
 int store_view_address(const struct store *store, const struct store_asker *asker, const char *network,

@@ -22,11 +22,16 @@ struct view_key view_key_host(const char *ns, const char *hostname)
 	return (struct view_key){.kind = VIEW_HOST, .network = "", .ns = ns, .hostname = hostname};
 }
 
+struct view_key view_key_name(const char *name)
+{
+	return (struct view_key){.kind = VIEW_NAME, .network = "", .ns = "", .hostname = name};
+}
+
 bool view_key_eq(const struct view_key *a, const struct view_key *b)
 {
 	if (a->kind != b->kind)
 		return false;
-	if (a->kind == VIEW_HOST)
+	if (a->kind != VIEW_ADDRESS)
 		return strcmp(a->ns, b->ns) == 0 && strcmp(a->hostname, b->hostname) == 0;
 	return a->unfiltered == b->unfiltered && ip_eq(&a->ip, &b->ip) && strcmp(a->network, b->network) == 0;
 }
@@ -34,10 +39,11 @@ bool view_key_eq(const struct view_key *a, const struct view_key *b)
 int view_key_bytes(const struct view_key *key, void *dst, size_t cap)
 {
 	uint8_t *at = dst;
-	const char *first = key->kind == VIEW_HOST ? key->ns : key->network;
-	const void *second = key->kind == VIEW_HOST ? (const void *)key->hostname : (const void *)key->ip.b;
+	const char *first = key->kind != VIEW_ADDRESS ? key->ns : key->network;
+	const void *second =
+	        key->kind != VIEW_ADDRESS ? (const void *)key->hostname : (const void *)key->ip.b;
 	size_t first_len = strlen(first) + 1; /* its terminator keeps the halves apart */
-	size_t second_len = key->kind == VIEW_HOST ? strlen(key->hostname) : sizeof(key->ip.b);
+	size_t second_len = key->kind != VIEW_ADDRESS ? strlen(key->hostname) : sizeof(key->ip.b);
 
 	if (cap > VIEW_KEY_BYTES_MAX)
 		cap = VIEW_KEY_BYTES_MAX;

@@ -18,13 +18,16 @@
 enum view_kind {
 	VIEW_ADDRESS = 0, /* network and ip */
 	VIEW_HOST = 1,    /* namespace and host name */
+	VIEW_NAME = 2,    /* name that a DNS client asked for */
 };
 
 /*
  * The question. Strings are never NULL.
  * VIEW_HOST with ns "" asks for the host name in whatever namespace the asker
  * sees it best (reference dataplane.md 3.5, row 2); with a namespace exactly
- * that one is meant and visibility is not applied (row 1).
+ * that one is meant and visibility is not applied (row 1). VIEW_NAME asks for
+ * the service that DNS answers with (control.md 10.3), hostname is the
+ * lower-case name of the query and ns ""; the store is told which host name that is.
  */
 struct view_key {
 	enum view_kind kind;
@@ -32,7 +35,7 @@ struct view_key {
 	const char *network;  /* VIEW_ADDRESS; "" = the default network */
 	struct ip ip;         /* VIEW_ADDRESS */
 	const char *ns;       /* VIEW_HOST */
-	const char *hostname; /* VIEW_HOST; compared byte by byte */
+	const char *hostname; /* VIEW_HOST, VIEW_NAME; compared byte by byte */
 };
 
 /*
@@ -58,6 +61,9 @@ struct view_key view_key_address(const char *network, const struct ip *ip);
 
 /* A key for a host name; ns "" = any namespace. Borrows both. */
 struct view_key view_key_host(const char *ns, const char *hostname);
+
+/* A key for a name that a DNS client asked for, lower case. Borrows it. */
+struct view_key view_key_name(const char *name);
 
 /* Whether two keys ask the same. */
 bool view_key_eq(const struct view_key *a, const struct view_key *b);

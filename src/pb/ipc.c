@@ -44,6 +44,8 @@ const char *ipc_type_str(enum ipc_type type)
 	        [IPC_ANSWER_STATE] = "AnswerState",
 	        [IPC_ASK_METRICS] = "AskMetrics",
 	        [IPC_ANSWER_METRICS] = "AnswerMetrics",
+	        [IPC_ASK_RESOLVER] = "AskResolver",
+	        [IPC_ANSWER_RESOLVER] = "AnswerResolver",
 	};
 	unsigned i = type;
 	return i < IPC_TYPE_END && names[i] ? names[i] : "unknown";
@@ -244,7 +246,7 @@ bool ipc_key_eq(const struct ipc_key *a, const struct ipc_key *b)
 	if (a->is_host != b->is_host)
 		return false;
 	if (a->is_host)
-		return str_eq(a->ns, b->ns) && str_eq(a->host, b->host);
+		return a->dns == b->dns && str_eq(a->ns, b->ns) && str_eq(a->host, b->host);
 	return a->unfiltered == b->unfiltered && ip_eq(&a->addr.ip, &b->addr.ip) &&
 	       str_eq(a->addr.network, b->addr.network);
 }

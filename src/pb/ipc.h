@@ -77,6 +77,8 @@ enum ipc_type {
 	IPC_ANSWER_STATE = 44,
 	IPC_ASK_METRICS = 45,
 	IPC_ANSWER_METRICS = 46,
+	IPC_ASK_RESOLVER = 47,
+	IPC_ANSWER_RESOLVER = 48,
 	IPC_TYPE_END = 64, /* above every number in use */
 };
 
@@ -219,6 +221,7 @@ struct ipc_key {
 	const char *ns;       /* namespace the host name was asked in */
 	const char *host;     /* host name */
 	bool unfiltered; /* address: visibility of services is not applied (reference dataplane.md 8.3) */
+	bool dns; /* host: the name that a DNS client asked for, ns is "" (reference control.md 10.3) */
 };
 
 /* One page of a view. Pages of one answer share key and generation, page counts from 0. */
@@ -311,6 +314,16 @@ struct ipc_answer_metrics {
 	size_t metric_cnt;
 };
 
+/* How the daemon resolves names that the mesh does not have (reference control.md 10.4). */
+struct ipc_answer_resolver {
+	const struct addr *servers; /* array of server_cnt; none: forwarding fails */
+	size_t server_cnt;
+	uint64_t timeout_ms; /* of one attempt */
+	uint32_t attempts;   /* with each server */
+	bool edns;           /* questions carry EDNS */
+	const char *hosts;   /* text of the daemon's hosts(5), cut at a line's end */
+};
+
 /* A record: correlation id and the body that `type` names. Types without a member have an empty body. */
 struct ipc_record {
 	uint32_t id; /* joins ask and answer; 0 = none, or a push */
@@ -337,6 +350,7 @@ struct ipc_record {
 		struct ipc_set_log set_log;
 		struct ipc_ask_state ask_state;
 		struct ipc_answer_state answer_state;
+		struct ipc_answer_resolver answer_resolver;
 		struct ipc_answer_metrics answer_metrics;
 	};
 };

@@ -347,6 +347,7 @@ static const struct codec_field key_fields[] = {
 	F_STR(struct ipc_key, culvert_ipc_Key, ns),
 	F_STR(struct ipc_key, culvert_ipc_Key, host),
 	F_VAL(struct ipc_key, culvert_ipc_Key, unfiltered, CODEC_BOOL),
+	F_VAL(struct ipc_key, culvert_ipc_Key, dns, CODEC_BOOL),
 };
 static const char *check_key(const void *obj)
 {
@@ -449,6 +450,15 @@ static const struct codec_field answer_metrics_fields[] = {
 };
 CODEC_TABLE(answer_metrics, struct ipc_answer_metrics, culvert_ipc_AnswerMetrics);
 
+static const struct codec_field answer_resolver_fields[] = {
+	F_VALS(struct ipc_answer_resolver, culvert_ipc_AnswerResolver, servers, server_cnt, CODEC_ADDR),
+	F_VAL(struct ipc_answer_resolver, culvert_ipc_AnswerResolver, timeout_ms, CODEC_U64),
+	F_VAL(struct ipc_answer_resolver, culvert_ipc_AnswerResolver, attempts, CODEC_U32),
+	F_VAL(struct ipc_answer_resolver, culvert_ipc_AnswerResolver, edns, CODEC_BOOL),
+	F_STR(struct ipc_answer_resolver, culvert_ipc_AnswerResolver, hosts),
+};
+CODEC_TABLE(answer_resolver, struct ipc_answer_resolver, culvert_ipc_AnswerResolver);
+
 const struct codec_msg *const ipc_table_workload = &workload;
 const struct codec_msg *const ipc_table_service = &service;
 const struct codec_msg *const ipc_table_endpoint = &endpoint;
@@ -489,7 +499,9 @@ const struct codec_msg *const ipc_table_metric = &metric;
 	X(IPC_ASK_STATE, ask_state, &ask_state) \
 	X(IPC_ANSWER_STATE, answer_state, &answer_state) \
 	X(IPC_ASK_METRICS, ask_metrics, &empty) \
-	X(IPC_ANSWER_METRICS, answer_metrics, &answer_metrics)
+	X(IPC_ANSWER_METRICS, answer_metrics, &answer_metrics) \
+	X(IPC_ASK_RESOLVER, ask_resolver, &empty) \
+	X(IPC_ANSWER_RESOLVER, answer_resolver, &answer_resolver)
 
 #define BODY_ROW(type, field, table) [type] = table,
 #define BODY_SAME(type, field, table) \

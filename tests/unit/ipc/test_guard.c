@@ -43,6 +43,8 @@ static const struct row {
 	{IPC_ANSWER_STATE, "s", "b", 'n', 'y'},
 	{IPC_ASK_METRICS, "b", "s", 'n', 'y'},
 	{IPC_ANSWER_METRICS, "s", "b", 'n', '*'},
+	{IPC_ASK_RESOLVER, "s", "b", 'n', 'y'},
+	{IPC_ANSWER_RESOLVER, "b", "s", 'n', 'y'},
 };
 /* clang-format on */
 static const char initials[] = {0, 'w', 'b', 's', 'c'};
