@@ -94,6 +94,20 @@ enum response_flag err_flag(int code)
 	return code == 0 ? RESPONSE_FLAG_NONE : RESPONSE_FLAG_CONNECT;
 }
 
+enum response_flag err_text_flag(const char *text)
+{
+	enum response_flag flag = text ? RESPONSE_FLAG_CONNECT : RESPONSE_FLAG_NONE;
+	size_t longest = 0;
+	for (size_t i = 0; text && i < sizeof(own) / sizeof(own[0]); i++) {
+		size_t len = strlen(own[i].text);
+		if (len <= longest || strncmp(text, own[i].text, len) != 0)
+			continue;
+		longest = len;
+		flag = own[i].flag;
+	}
+	return flag;
+}
+
 const char *response_flag_str(enum response_flag flag)
 {
 	static const char *const names[] = {

@@ -72,6 +72,10 @@ const char *err_io_text(int code, char *dst, size_t cap);
 /* Response flag of a code: from the table for ours, NONE for 0, else CONNECT. */
 enum response_flag err_flag(int code);
 
+/* Response flag of a failure's words: of the longest text of the table that they begin with, else CONNECT;
+ * NULL gives NONE. */
+enum response_flag err_text_flag(const char *text);
+
 /* Label text of a flag, "-" for NONE; static. */
 const char *response_flag_str(enum response_flag flag);
 

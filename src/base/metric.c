@@ -191,6 +191,19 @@ bool metric_labels_valid(enum metric_set set, const char *bytes, size_t len, boo
 	return true;
 }
 
+void metric_labels_replace(
+        struct metric_labels *labels, const struct metric_row *row, size_t n, const char *value)
+{
+	const char *bytes = metric_row_labels(row);
+	size_t old_len;
+	const char *old = value_at(bytes, row->len, n, &old_len);
+	metric_labels_init(labels);
+	put(labels, bytes, (size_t)(old - bytes));
+	metric_labels_add(labels, value);
+	put(labels, old + old_len, row->len - (size_t)(old - bytes) - old_len);
+	labels->cnt = metric_label_cnt(row->set);
+}
+
 /* --- rows ---------------------------------------------------------------- */
 
 /* Set and labels as one key; the set is the byte in front of the labels. */

@@ -108,6 +108,10 @@ void metric_labels_add(struct metric_labels *labels, const char *value);
  */
 void metric_labels_overflow(struct metric_labels *labels, enum metric_set set);
 
+/* The labels of a row with another n-th value. */
+void metric_labels_replace(
+        struct metric_labels *labels, const struct metric_row *row, size_t n, const char *value);
+
 /*
  * Whether len bytes are labels of a set as metric_labels_add makes them (well-formed UTF-8, the right
  * number of values), with the POD ones or, for what a silo says, without.

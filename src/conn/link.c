@@ -392,6 +392,11 @@ const char *link_tls_cipher(const struct link *link)
 	return link->tls ? tls_cipher_name(link->tls) : "";
 }
 
+const char *link_tls_group(const struct link *link)
+{
+	return link->tls ? tls_group_name(link->tls) : "";
+}
+
 struct stream *link_transport(const struct link *link)
 {
 	return link->transport;

@@ -131,6 +131,9 @@ const char *link_peer_identity(const struct link *link);
 const char *link_tls_version(const struct link *link);
 const char *link_tls_cipher(const struct link *link);
 
+/* Name of the key exchange's group, e.g. "X25519MLKEM768"; "" if none. Borrowed likewise. */
+const char *link_tls_group(const struct link *link);
+
 /* The stream below (sock_fd() for addresses). Borrowed. */
 struct stream *link_transport(const struct link *link);
 

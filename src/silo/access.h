@@ -26,6 +26,9 @@ struct access {
 	const char *dst_identity;            /* SPIFFE id; with mutual TLS only */
 	const char *dst_service;             /* host name of the service addressed */
 	bool is_inbound;                     /* direction */
+	/* For the metrics. */
+	const struct service *service; /* the service addressed */
+	bool is_src_derived;           /* src_workload is what baggage says, not a record */
 };
 
 /* "connection opened", at debug. */

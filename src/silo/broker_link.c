@@ -13,6 +13,7 @@
 #include "ipc/gather.h"
 #include "ipc/ring_chan.h"
 #include "silo/dump.h"
+#include "silo/metrics.h"
 #include "silo/silo.h"
 
 static const char TARGET[] = "culvert::silo::broker";
@@ -82,9 +83,12 @@ int broker_link_ask_certificate(
 
 static struct ipc_key wire_key(const struct view_key *key)
 {
-	if (key->kind == VIEW_HOST)
-		return (struct ipc_key){
-		        .is_host = true, .addr = {.network = ""}, .ns = key->ns, .host = key->hostname};
+	if (key->kind != VIEW_ADDRESS)
+		return (struct ipc_key){.is_host = true,
+		        .addr = {.network = ""},
+		        .ns = key->ns,
+		        .host = key->hostname,
+		        .dns = key->kind == VIEW_NAME};
 	return (struct ipc_key){.addr = {.network = key->network, .ip = key->ip},
 	        .unfiltered = key->unfiltered,
 	        .ns = "",
@@ -93,10 +97,10 @@ static struct ipc_key wire_key(const struct view_key *key)
 
 bool broker_link_ask_view(struct broker_link *link, const struct view_key *key)
 {
-	struct ipc_record rec = {.type = key->kind == VIEW_HOST ? IPC_ASK_HOST : IPC_ASK_ADDRESS};
+	struct ipc_record rec = {.type = key->kind != VIEW_ADDRESS ? IPC_ASK_HOST : IPC_ASK_ADDRESS};
 	if (link->view_asks >= BROKER_LINK_ASKS_MAX)
 		return false;
-	if (key->kind == VIEW_HOST)
+	if (key->kind != VIEW_ADDRESS)
 		rec.ask_host = wire_key(key);
 	else
 		rec.ask_address = wire_key(key);
@@ -140,6 +144,8 @@ static int on_certificate(struct broker_link *link, struct chan_msg *msg, struct
 
 static struct view_key plain_key(const struct ipc_key *key)
 {
+	if (key->is_host && key->dns)
+		return view_key_name(key->host);
 	if (key->is_host)
 		return view_key_host(key->ns, key->host);
 	struct view_key plain = view_key_address(key->addr.network, &key->addr.ip);
@@ -221,6 +227,21 @@ static int on_ask_state(struct broker_link *link, struct chan_msg *msg, struct e
 	return 0;
 }
 
+void broker_link_send_pages(struct broker_link *link, const struct ipc_record *rec)
+{
+	struct err err = {0};
+	if (link->chan && ring_chan_send_pages(link->chan, rec, &err) < 0)
+		log_msg(&link->silo->log, LOG_WARN, TARGET, "cannot send %s: %s", ipc_type_str(rec->type),
+		        err.text);
+}
+
+static int on_ask_metrics(struct broker_link *link, struct chan_msg *msg, struct err *err)
+{
+	(void)err;
+	metrics_answer(link->silo, msg->rec.id);
+	return 0;
+}
+
 /* An ask that this broker does not know: an older release beside us. */
 static int on_unsupported(struct broker_link *link, struct chan_msg *msg, struct err *err)
 {
@@ -246,6 +267,7 @@ static const struct {
         {IPC_FORGET_ALL, on_forget_all},
         {IPC_SET_LOG, on_set_log},
         {IPC_ASK_STATE, on_ask_state},
+        {IPC_ASK_METRICS, on_ask_metrics},
         {IPC_UNSUPPORTED, on_unsupported},
 };
 

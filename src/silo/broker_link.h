@@ -13,6 +13,7 @@
 
 #include "mesh/view.h"
 
+struct ipc_record;
 struct silo;
 struct broker_link;
 
@@ -47,6 +48,9 @@ bool broker_link_ask_view(struct broker_link *link, const struct view_key *key);
 
 /* Says that a view is no longer wanted. For cache. */
 void broker_link_evict(struct broker_link *link, const struct view_key *key);
+
+/* Sends an answer that is already complete, in pages; dropped without a broker. */
+void broker_link_send_pages(struct broker_link *link, const struct ipc_record *rec);
 
 /* Writes a log line to the broker; counted and reported later when it cannot be taken. For struct log. */
 void broker_link_log(void *ctx, const char *line, size_t len);

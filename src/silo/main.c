@@ -12,6 +12,7 @@
 
 #include "base/proc.h"
 #include "silo/broker_link.h"
+#include "silo/metrics.h"
 #include "silo/sandbox.h"
 #include "silo/silo.h"
 #include "silo/track.h"
@@ -90,6 +91,7 @@ static void dispose(struct silo *silo)
 {
 	warden_link_free(silo->warden);
 	pool_done(&silo->pool);
+	metrics_done(silo);
 	cache_done(&silo->cache);
 	context_done(silo);
 	broker_link_free(silo->broker);

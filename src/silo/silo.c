@@ -8,6 +8,7 @@
 #include "base/mem.h"
 #include "base/rand.h"
 #include "silo/inbound.h"
+#include "silo/metrics.h"
 #include "silo/outbound.h"
 #include "silo/plaintext.h"
 #include "silo/warden_link.h"
@@ -30,6 +31,7 @@ static void finish_drain(struct silo *silo)
 	if (silo->phase != SILO_DRAINING)
 		return;
 	silo->phase = SILO_ENDED;
+	metrics_answer(silo, 0);
 	io_timer_stop(silo->io, &silo->drain_timer);
 	warden_link_drained(silo->warden, silo->drain_forced);
 	io_stop(silo->io);

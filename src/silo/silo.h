@@ -25,6 +25,7 @@
 #include "silo/pool.h"
 
 struct broker_link;
+struct metrics;
 struct warden_link;
 
 /* How long a connection waits for an answer about the mesh, ms (reference dataplane.md 3.2: 5 s). */
@@ -90,6 +91,8 @@ struct silo {
 	struct list tracked;                       /* struct track: inbound connections under policy */
 	struct list outbounds;                     /* struct outbound, for the dump */
 	struct list deliveries;                    /* struct delivery, for the dump */
+
+	struct metrics *metrics; /* what was counted; NULL = nothing yet */
 
 	struct fetch_watch policies_watch; /* re-evaluates connections */
 
