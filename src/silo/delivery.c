@@ -12,6 +12,7 @@
 
 void delivery_done(struct delivery *d)
 {
+	metrics_close(&d->metrics, NULL);
 	track_del(&d->track);
 	if (d->node.next)
 		list_del(&d->node);
@@ -34,6 +35,7 @@ void delivery_done(struct delivery *d)
 static void end(struct delivery *d, const char *error)
 {
 	struct silo *silo = d->silo;
+	metrics_close(&d->metrics, error);
 	access_complete(&silo->log, &d->access, d->pump ? pump_sent(d->pump) : 0,
 	        d->pump ? pump_received(d->pump) : 0, io_now_ms(silo->io) - d->start_ms, error);
 	d->events->ended(d);
@@ -114,6 +116,7 @@ void delivery_start(struct delivery *d)
 	if (!silo->is_self)
 		track_add(silo, &d->track, on_denied);
 	access_opened(&silo->log, &d->access);
+	metrics_open(silo, &d->metrics, &d->access, &d->pump);
 	if (!track_is_allowed(silo, &d->track, reason, sizeof(reason))) {
 		refuse(d, 401, reason);
 		return;
@@ -134,6 +137,7 @@ void delivery_cut(struct delivery *d, const char *error)
 	}
 	/* The line wants the counters, the peers want to know at once. */
 	struct silo *silo = d->silo;
+	metrics_close(&d->metrics, error);
 	access_complete(&silo->log, &d->access, pump_sent(pump), pump_received(pump),
 	        io_now_ms(silo->io) - d->start_ms, error);
 	d->pump = NULL;

@@ -13,6 +13,7 @@
 #include "mesh/route.h"
 #include "silo/access.h"
 #include "silo/context.h"
+#include "silo/metrics.h"
 #include "silo/track.h"
 
 struct silo;
@@ -48,6 +49,7 @@ struct delivery {
 
 	struct dial *dial; /* private from here on */
 	struct pump *pump;
+	struct metrics_conn metrics;
 	struct list node;    /* in silo.deliveries */
 	bool is_denied_late; /* policy changed while we were connecting */
 };

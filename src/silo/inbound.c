@@ -168,6 +168,8 @@ static void deliver(struct request *req)
 	        .src_identity = tunnel->peer_id,
 	        .dst_identity = req->own->spiffe,
 	        .dst_service = route->service ? route->service->hostname : NULL,
+	        .service = route->service,
+	        .is_src_derived = !src && req->baggage,
 	        .is_inbound = true,
 	};
 	req->stream = NULL;
@@ -386,6 +388,7 @@ static void on_link_ready(void *ctx)
 {
 	struct tunnel *tunnel = ctx;
 	snprintf(tunnel->peer_id, sizeof(tunnel->peer_id), "%s", link_peer_identity(tunnel->link));
+	metrics_handshake(tunnel->conn.silo, tunnel->link, true);
 }
 
 static void on_link_closed(void *ctx, int code, const char *text)

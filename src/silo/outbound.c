@@ -17,6 +17,7 @@
 #include "silo/access.h"
 #include "silo/hbone.h"
 #include "silo/meta.h"
+#include "silo/metrics.h"
 #include "silo/silo.h"
 
 /* Words of a failure. */
@@ -47,6 +48,7 @@ struct outbound {
 	unsigned retry_cnt;             /* further tries begun */
 	char *failure;                  /* why the last try failed; NULL during the first */
 	struct pump *pump;
+	struct metrics_conn metrics;
 };
 
 static void step_route(struct outbound *out);
@@ -55,6 +57,7 @@ static void step_route(struct outbound *out);
 
 static void out_free(struct outbound *out)
 {
+	metrics_close(&out->metrics, NULL);
 	fetch_wait_cancel(&out->wait);
 	dial_cancel(out->dial);
 	pump_free(out->pump);
@@ -83,6 +86,7 @@ static void describe(const struct outbound *out, struct access *access)
 	        .src_workload = out->own->workload,
 	        .dst_workload = out->is_remote_set ? out->remote : out->route.workload,
 	        .dst_service = out->route.service ? out->route.service->hostname : NULL,
+	        .service = out->route.service,
 	};
 	if (!is_tunnel(out))
 		return;
@@ -100,6 +104,7 @@ static void tell_opened(struct outbound *out)
 	out->is_opened_told = true;
 	describe(out, &access);
 	access_opened(&out->conn.silo->log, &access);
+	metrics_open(out->conn.silo, &out->metrics, &access, &out->pump);
 }
 
 /* Ends with an access-log line; NULL text = without error. */
@@ -109,6 +114,7 @@ static void finish(struct outbound *out, const char *error)
 	struct access access;
 	tell_opened(out);
 	describe(out, &access);
+	metrics_close(&out->metrics, error);
 	access_complete(&silo->log, &access, out->pump ? pump_received(out->pump) : 0,
 	        out->pump ? pump_sent(out->pump) : 0, io_now_ms(silo->io) - out->start_ms, error);
 	out_free(out);

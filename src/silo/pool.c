@@ -9,6 +9,7 @@
 #include "base/buf.h"
 #include "base/mem.h"
 #include "conn/dial.h"
+#include "silo/metrics.h"
 #include "silo/silo.h"
 
 /* Longest key: address, uid and a service's identities; a service above it cannot be pooled and is refused.
@@ -180,6 +181,7 @@ static void move_waits(struct pool_tunnel *tunnel);
 static void on_link_ready(void *ctx)
 {
 	struct pool_tunnel *tunnel = ctx;
+	metrics_handshake(tunnel->pool->silo, tunnel->link, false);
 	io_defer(io_of(tunnel), &tunnel->serve, IO_PHASE_WORK);
 }
 
