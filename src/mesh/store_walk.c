@@ -264,6 +264,21 @@ int store_show_workload(
 	return pw ? show_workload(store, pw, fn, ctx, &go_on) : -ENOENT;
 }
 
+/* The endpoints that the record itself names, in an array (caller frees). */
+static int endpoints_given(const struct svc_node *svc, struct service_endpoint **ret_list, size_t *ret_cnt)
+{
+	size_t cnt = svc->endpoint_cnt;
+	struct service_endpoint *list = mem_zalloc(cnt ? cnt : 1, sizeof(*list));
+
+	if (!list)
+		return -ENOMEM;
+	if (cnt)
+		memcpy(list, svc->endpoints, cnt * sizeof(*list));
+	*ret_list = list;
+	*ret_cnt = cnt;
+	return 0;
+}
+
 int store_show_service(
         const struct store *store, const struct store_keys *keys, size_t i, store_service_fn *fn, void *ctx)
 {
