@@ -140,64 +140,153 @@ class Client:
 
 
 class Server(threading.Thread):
-    """Answers CONNECT with a status and echoes the stream in upper case, then half-closes."""
+    """
+    Answers CONNECT with a status. What then becomes of the stream is the mode: echo (in upper case, then
+    half-close), forward (to --to, as a gateway does), mute (no answer at all), reset (RST_STREAM with
+    --code after the answer), deaf (not even TLS).
+    """
 
-    def __init__(self, args, raw):
+    def __init__(self, args, raw, number):
         super().__init__(daemon=True)
-        self.args, self.raw = args, raw
+        self.args, self.raw, self.number = args, raw, number
+        self.lock = threading.Lock()
+        self.conn, self.tls = None, None
+        self.backs, self.waiting = {}, {}
+        self.requests = 0
+
+    def say(self, **fields):
+        print(json.dumps({"conn": self.number, **fields}, default=plain), flush=True)
 
     def run(self):
-        report = {"peer": [], "requests": [], "settings": {}, "error": None}
+        report = {"peer": [], "requests": [], "settings": {}, "window": 0, "error": None}
         try:
-            self.serve(report)
+            self.say(accepted=True)
+            if self.args.mode == "deaf":
+                while self.raw.recv(65536):
+                    pass
+            else:
+                self.serve(report)
         except (ssl.SSLError, OSError, h2.exceptions.ProtocolError) as err:
             report["error"] = str(err)
-        print(json.dumps(report), flush=True)
+        self.raw.close()
+        if self.tls:
+            self.tls.close()
+        self.say(closed=True, **report)
+
+    def flush(self):
+        data = self.conn.data_to_send()
+        if data:
+            self.tls.sendall(data)
 
     def serve(self, report):
-        tls = server_context(self.args).wrap_socket(self.raw, server_side=True)
+        self.tls = tls = server_context(self.args).wrap_socket(self.raw, server_side=True)
         report["peer"] = peer_uris(tls)
         report["tls"], report["alpn"] = tls.version(), tls.selected_alpn_protocol()
-        conn = h2.connection.H2Connection(h2.config.H2Configuration(
+        self.conn = conn = h2.connection.H2Connection(h2.config.H2Configuration(
             client_side=False, header_encoding="utf-8", validate_inbound_headers=False))
         if self.args.max_streams:
             conn.local_settings = h2.settings.Settings(client=False, initial_values={
                 h2.settings.SettingCodes.MAX_CONCURRENT_STREAMS: self.args.max_streams})
         conn.initiate_connection()
-        tls.sendall(conn.data_to_send())
+        self.flush()
+        # Reads and writes of one TLS object must not meet: the socket is read in short waits.
+        tls.settimeout(0.02 if self.args.mode == "forward" else None)
         while True:
-            data = tls.recv(65536)
+            try:
+                data = tls.recv(65536)
+            except TimeoutError:
+                continue
+            except ssl.SSLError as err:
+                if "timed out" in str(err):
+                    continue
+                raise
             if not data:
                 return
-            for event in conn.receive_data(data):
-                self.handle(conn, event, report)
-            out = conn.data_to_send()
-            if out:
-                tls.sendall(out)
+            with self.lock:
+                for event in conn.receive_data(data):
+                    self.handle(conn, event, report)
+                self.flush()
 
     def handle(self, conn, event, report):
         if isinstance(event, h2.events.RequestReceived):
+            self.requests += 1
             report["requests"].append({"stream": event.stream_id, "headers": event.headers})
-            print(json.dumps({"request": event.headers}), flush=True)
-            ok = self.args.status == 200
-            conn.send_headers(event.stream_id, [(":status", str(self.args.status))], end_stream=not ok)
+            self.say(request=event.headers)
+            self.answer(event.stream_id)
         elif isinstance(event, h2.events.DataReceived):
             conn.acknowledge_received_data(event.flow_controlled_length, event.stream_id)
-            conn.send_data(event.stream_id, event.data.upper())
+            if event.stream_id in self.backs:
+                self.backs[event.stream_id].sendall(event.data)
+            else:
+                # What the other side has no room for is lost: only tests that do not read their echo see that.
+                room = conn.local_flow_control_window(event.stream_id)
+                if room:
+                    conn.send_data(event.stream_id, event.data.upper()[:room])
         elif isinstance(event, h2.events.StreamEnded):
-            conn.end_stream(event.stream_id)
+            if event.stream_id in self.backs:
+                self.backs[event.stream_id].shutdown(socket.SHUT_WR)
+            else:
+                conn.end_stream(event.stream_id)
+        elif isinstance(event, h2.events.StreamReset):
+            back = self.backs.pop(event.stream_id, None)
+            if back:
+                back.close()
+            self.say(reset=int(event.error_code))
+        elif isinstance(event, h2.events.ConnectionTerminated):
+            self.say(goaway=int(event.error_code))
+        elif isinstance(event, h2.events.WindowUpdated) and event.stream_id in (0, None):
+            self.say(window=event.delta)
         elif isinstance(event, h2.events.RemoteSettingsChanged):
             for code, change in event.changed_settings.items():
                 report["settings"][int(code)] = change.new_value
+            self.say(settings={int(c): v.new_value for c, v in event.changed_settings.items()})
+
+    def answer(self, sid):
+        mode, ok = self.args.mode, self.args.status == 200
+        if self.requests == self.args.hangup_at:
+            raise OSError("hung up")
+        if mode == "mute":
+            return
+        if mode == "forward":
+            back = socket.create_connection(host_port(self.args.to), timeout=10)
+            back.settimeout(None)
+            self.backs[sid] = back
+            threading.Thread(target=self.back, args=(sid, back), daemon=True).start()
+        headers = [(":status", str(self.args.status))]
+        if self.args.baggage:
+            headers.append(("baggage", self.args.baggage))
+        self.conn.send_headers(sid, headers, end_stream=not ok)
+        if mode == "reset":
+            self.conn.reset_stream(sid, self.args.code)
+        if self.args.goaway_after and self.requests >= self.args.goaway_after:
+            self.flush()
+            # By hand: the library would call the whole connection over.
+            frame = bytes([0, 0, 8, 7, 0, 0, 0, 0, 0]) + sid.to_bytes(4, "big") + bytes(4)
+            self.tls.sendall(frame)
+
+    def back(self, sid, back):
+        """Copies from the destination into the stream; windows are large enough for what tests send."""
+        try:
+            while data := back.recv(16384):
+                with self.lock:
+                    self.conn.send_data(sid, data)
+                    self.flush()
+            with self.lock:
+                self.conn.end_stream(sid)
+                self.flush()
+        except (OSError, h2.exceptions.ProtocolError):
+            pass
 
 
 def serve(args):
     host, port = host_port(args.listen)
     with socket.create_server((host, port), family=socket.AF_INET6 if ":" in host else socket.AF_INET) as listener:
         print(json.dumps({"listening": args.listen}), flush=True)
+        number = 0
         while True:
             raw, _ = listener.accept()
-            Server(args, raw).start()
+            number += 1
+            Server(args, raw, number).start()
 
 
 def plain(value):
@@ -230,6 +319,12 @@ def main():
             p.add_argument("--listen", required=True)
             p.add_argument("--status", type=int, default=200)
             p.add_argument("--max-streams", type=int, default=0)
+            p.add_argument("--mode", choices=["echo", "forward", "mute", "reset", "deaf"], default="echo")
+            p.add_argument("--to", help="IP:PORT that every stream is forwarded to")
+            p.add_argument("--code", type=int, default=8, help="of RST_STREAM")
+            p.add_argument("--goaway-after", type=int, default=0, help="requests; then GOAWAY NO_ERROR")
+            p.add_argument("--hangup-at", type=int, default=0, help="request that ends its connection")
+            p.add_argument("--baggage", help="of the answer")
     args = ap.parse_args()
     if args.role == "server":
         serve(args)
