@@ -13,6 +13,7 @@
 #include "base/log.h"
 #include "base/map.h"
 #include "base/param.h"
+#include "broker/interest.h"
 #include "broker/logs.h"
 #include "io/ring.h"
 #include "ipc/chan.h"
@@ -57,10 +58,11 @@ struct broker {
 	struct store *store;
 	struct mesh_file *mesh_file; /* NULL = none */
 	struct certs *certs;
-	struct warden *warden; /* the listener for wardens and the present one */
-	struct list silos;     /* struct silo_peer */
-	struct list pods;      /* struct pod */
-	size_t pod_cnt;        /* <= LIMIT_PODS */
+	struct warden *warden;    /* the listener for wardens and the present one */
+	struct list silos;        /* struct silo_peer */
+	struct interest interest; /* which of them want to hear of what */
+	struct list pods;         /* struct pod */
+	size_t pod_cnt;           /* <= LIMIT_PODS */
 	struct readiness ready;
 	struct web *readiness_web; /* 15021 */
 	struct web *admin_web;     /* unix socket in the run directory */

@@ -176,6 +176,7 @@ static void dispose(struct broker *broker)
 {
 	admin_stop(broker);
 	silo_peers_done(broker);
+	interest_done(&broker->interest);
 	warden_free(broker->warden);
 	pods_done(broker);
 	mesh_file_free(broker->mesh_file);
@@ -195,6 +196,7 @@ static void dispose(struct broker *broker)
 static int start(struct broker *broker, struct ends *ends, struct err *err)
 {
 	list_init(&broker->silos);
+	interest_init(&broker->interest);
 	list_init(&broker->pods);
 	int r = settings_load(&broker->settings, environ, PARAM_B, err);
 	if (r == 0)

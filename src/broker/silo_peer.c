@@ -10,6 +10,7 @@
 #include "base/mem.h"
 #include "broker/broker.h"
 #include "broker/certs.h"
+#include "dns/names.h"
 #include "ipc/ring_chan.h"
 #include "mesh/identity.h"
 
@@ -21,10 +22,14 @@ static const char TARGET[] = "culvert::broker::silo";
 #define RETRY_MS 20
 /* Time for the answer to a dump, ms: a silo that hangs costs its own rows only. */
 #define STATE_MS 1000
+/* Views that one silo gets before the next silo's turn. */
+#define TURN_MAX 16
 
 /* A key that a silo has asked about. */
 struct asked {
-	struct list dirty;   /* in peer->dirty, or detached */
+	struct list dirty; /* in peer->dirty, or detached */
+	struct interest_view interest;
+	struct silo_peer *peer;
 	struct view_key key; /* strings in names */
 	size_t bytes_len;
 	uint8_t *bytes; /* map key, owned */
@@ -34,6 +39,7 @@ struct asked {
 
 struct silo_peer {
 	struct list node; /* in broker.silos */
+	struct interest_owner interest;
 	struct broker *broker;
 	char *uid; /* owned, like the next three */
 	struct workload_info info;
@@ -71,6 +77,7 @@ static struct map_key asked_key(const void *item)
 static void asked_free(struct asked *asked)
 {
 	list_del(&asked->dirty);
+	interest_view_leave(&asked->peer->broker->interest, &asked->interest);
 	mem_free(asked->bytes);
 	mem_free(asked->names);
 	mem_free(asked);
@@ -95,6 +102,8 @@ static int own_key(struct asked *asked, const struct view_key *key)
 
 static struct view_key plain_key(const struct ipc_key *key)
 {
+	if (key->is_host && key->dns)
+		return view_key_name(key->host);
 	if (key->is_host)
 		return view_key_host(key->ns, key->host);
 	struct view_key plain = view_key_address(key->addr.network, &key->addr.ip);
@@ -106,9 +115,12 @@ static struct view_key plain_key(const struct ipc_key *key)
 
 static struct ipc_key wire_key(const struct view_key *key)
 {
-	if (key->kind == VIEW_HOST)
-		return (struct ipc_key){
-		        .is_host = true, .addr = {.network = ""}, .ns = key->ns, .host = key->hostname};
+	if (key->kind != VIEW_ADDRESS)
+		return (struct ipc_key){.is_host = true,
+		        .addr = {.network = ""},
+		        .ns = key->ns,
+		        .host = key->hostname,
+		        .dns = key->kind == VIEW_NAME};
 	return (struct ipc_key){.addr = {.network = key->network, .ip = key->ip},
 	        .unfiltered = key->unfiltered,
 	        .ns = "",
@@ -133,6 +145,7 @@ static int asked_get(
 	asked = mem_zalloc(1, sizeof(*asked));
 	if (!asked)
 		return err_set(err, -ENOMEM, "out of memory");
+	asked->peer = peer;
 	list_init(&asked->dirty);
 	int r = own_key(asked, key);
 	if (r == 0 && !(asked->bytes = mem_alloc((size_t)len)))
@@ -141,6 +154,11 @@ static int asked_get(
 		memcpy(asked->bytes, bytes, (size_t)len);
 		asked->bytes_len = (size_t)len;
 		r = map_put(&peer->asked, asked, NULL);
+	}
+	if (r == 0) {
+		r = interest_view_enter(&peer->broker->interest, &asked->interest, &asked->key);
+		if (r < 0)
+			map_del(&peer->asked, bytes, (size_t)len);
 	}
 	if (r < 0) {
 		asked_free(asked);
@@ -166,27 +184,22 @@ static struct store_asker asker_of(struct silo_peer *peer, const struct workload
 	return (struct store_asker){.workload = own, .seed = hash_bytes(&seed, peer->uid, strlen(peer->uid))};
 }
 
-static void answer_workload(struct silo_peer *peer)
+static void answer_workload(struct silo_peer *peer, const struct workload *own)
 {
-	struct arena *arena = arena_new(LIMIT_RECORD_ARENA);
-	if (!arena)
-		return;
-	const struct workload *own = own_record(peer, arena);
+	struct ipc_record rec = {.id = peer->workload_id,
+	        .type = IPC_ANSWER_WORKLOAD,
+	        .answer_workload = {.found = own != NULL,
+	                .generation = store_generation(peer->broker->store),
+	                .workload = own}};
+	struct err err = {0};
 	/* Not known yet: the silo waits with its own deadline, and hears when it comes. */
-	if (own || peer->had_workload) {
-		struct ipc_record rec = {.id = peer->workload_id,
-		        .type = IPC_ANSWER_WORKLOAD,
-		        .answer_workload = {.found = own != NULL,
-		                .generation = store_generation(peer->broker->store),
-		                .workload = own}};
-		struct err err = {0};
-		if (ring_chan_send(peer->chan, &rec, -1, &err) < 0)
-			log_msg(&peer->broker->log, LOG_ERROR, TARGET, "record of %s/%s cannot be sent: %s",
-			        peer->info.ns, peer->info.name, err.text);
-		peer->workload_id = 0;
-		peer->had_workload = own != NULL;
-	}
-	arena_unref(arena);
+	if (!own && !peer->had_workload)
+		return;
+	if (ring_chan_send(peer->chan, &rec, -1, &err) < 0)
+		log_msg(&peer->broker->log, LOG_ERROR, TARGET, "record of %s/%s cannot be sent: %s",
+		        peer->info.ns, peer->info.name, err.text);
+	peer->workload_id = 0;
+	peer->had_workload = own != NULL;
 }
 
 static void missing_policy(void *ctx, const char *key)
@@ -195,18 +208,17 @@ static void missing_policy(void *ctx, const char *key)
 	log_msg(&peer->broker->log, LOG_WARN, "ztunnel::state", "skipping unknown policy %s", key);
 }
 
-static void answer_policies(struct silo_peer *peer)
+static void answer_policies(struct silo_peer *peer, const struct workload *own)
 {
-	struct arena *arena = arena_new(IPC_ARENA_MAX * 2);
+	/* Without a record nothing is known of what applies: nothing is said, and the silo lets nothing in.
+	 */
+	struct arena *arena = own ? arena_new(IPC_ARENA_MAX * 2) : NULL;
 	const struct policy *const *list;
+	struct policy *flat = NULL;
 	size_t cnt;
 	if (!arena)
 		return;
-	const struct workload *own = own_record(peer, arena);
-	struct policy *flat = NULL;
-	/* Without a record nothing is known of what applies: nothing is said, and the silo lets nothing in.
-	 */
-	if (own && store_policies(peer->broker->store, own, arena, &list, &cnt, missing_policy, peer) == 0)
+	if (store_policies(peer->broker->store, own, arena, &list, &cnt, missing_policy, peer) == 0)
 		flat = arena_zalloc(arena, cnt ? cnt : 1, sizeof(*flat));
 	if (flat) {
 		struct err err = {0};
@@ -225,12 +237,41 @@ static void answer_policies(struct silo_peer *peer)
 	arena_unref(arena);
 }
 
+/* For the walk over names: what the asker's DNS answers for. */
+struct name_source {
+	struct store *store;
+	const struct store_asker *asker;
+	struct store_dns dns;
+};
+
+static bool accept_name(void *ctx, const char *host)
+{
+	const struct name_source *source = ctx;
+	return store_has_name(source->store, source->asker, &source->dns, host);
+}
+
+/* The view of a name that a DNS client asked for; the walk over its meanings is made here, where the mesh is.
+ */
+static int view_of_name(struct silo_peer *peer, const struct store_asker *asker, const struct view_key *key,
+        struct view **ret_view)
+{
+	const struct settings *settings = &peer->broker->settings;
+	struct name_source source = {.store = peer->broker->store,
+	        .asker = asker,
+	        .dns = {.domain = settings->cluster_domain, .preferred = settings->prefered_namespace}};
+	const struct dns_names names = {.ns = peer->info.ns, .domain = settings->cluster_domain};
+	struct dns_match match;
+	bool is_found = dns_names_walk(&names, key->hostname, accept_name, &source, &match);
+	return store_view_name(source.store, asker, &source.dns, key, is_found ? match.host : NULL, ret_view);
+}
+
 static void answer_view(struct silo_peer *peer, struct asked *asked, const struct workload *own)
 {
 	struct store_asker asker = asker_of(peer, own);
 	struct view *view;
 	struct err err = {0};
-	int r = store_view(peer->broker->store, &asker, &asked->key, &view);
+	int r = asked->key.kind == VIEW_NAME ? view_of_name(peer, &asker, &asked->key, &view)
+	                                     : store_view(peer->broker->store, &asker, &asked->key, &view);
 	if (r < 0) {
 		log_msg(&peer->broker->log, LOG_ERROR, TARGET, "a view cannot be made: %s", err_str(r));
 		return;
@@ -250,6 +291,26 @@ static void answer_view(struct silo_peer *peer, struct asked *asked, const struc
 	view_unref(view);
 }
 
+/* The own record has been looked up: sends what is dirty, views of one turn. */
+static void flush_with(struct silo_peer *peer, const struct workload *own)
+{
+	if (peer->is_workload_dirty && peer->wants_workload) {
+		peer->is_workload_dirty = false;
+		answer_workload(peer, own);
+	}
+	if (peer->is_policies_dirty && peer->wants_policies) {
+		peer->is_policies_dirty = false;
+		answer_policies(peer, own);
+	}
+	for (unsigned n = 0; n < TURN_MAX && peer->chan && !list_empty(&peer->dirty) &&
+	                     ring_chan_queued(peer->chan) < QUEUE_MAX;
+	        n++) {
+		struct asked *asked = list_entry(peer->dirty.next, struct asked, dirty);
+		list_del(&asked->dirty);
+		answer_view(peer, asked, own);
+	}
+}
+
 /* Sends what is dirty while the silo reads; the rest waits for its turn. */
 static void flush(struct io_task *task)
 {
@@ -258,23 +319,15 @@ static void flush(struct io_task *task)
 	 * 2). */
 	if (!peer->chan || !peer->broker->ready.mesh_complete)
 		return;
-	if (peer->is_workload_dirty && peer->wants_workload) {
-		peer->is_workload_dirty = false;
-		answer_workload(peer);
-	}
-	if (peer->is_policies_dirty && peer->wants_policies) {
-		peer->is_policies_dirty = false;
-		answer_policies(peer);
-	}
 	struct arena *arena = arena_new(LIMIT_RECORD_ARENA);
-	const struct workload *own = arena ? own_record(peer, arena) : NULL;
-	while (peer->chan && !list_empty(&peer->dirty) && ring_chan_queued(peer->chan) < QUEUE_MAX) {
-		struct asked *asked = list_entry(peer->dirty.next, struct asked, dirty);
-		list_del(&asked->dirty);
-		answer_view(peer, asked, own);
-	}
+	if (arena)
+		flush_with(peer, own_record(peer, arena));
 	arena_unref(arena);
-	if (peer->chan && !list_empty(&peer->dirty))
+	if (arena && (!peer->chan || list_empty(&peer->dirty)))
+		return;
+	if (arena && ring_chan_queued(peer->chan) < QUEUE_MAX)
+		io_defer(peer->broker->io, &peer->flush, IO_PHASE_LINK);
+	else
 		io_timer_start(peer->broker->io, &peer->retry, RETRY_MS);
 }
 
@@ -323,7 +376,7 @@ static int on_ask_view(struct silo_peer *peer, struct chan_msg *msg, struct err 
 	struct view_key key =
 	        plain_key(msg->rec.type == IPC_ASK_HOST ? &msg->rec.ask_host : &msg->rec.ask_address);
 	struct asked *asked = NULL;
-	if (key.kind == VIEW_HOST)
+	if (key.kind != VIEW_ADDRESS)
 		key.network = "";
 	int r = asked_get(peer, &key, &asked, err);
 	if (r < 0)
@@ -339,7 +392,7 @@ static int on_evict(struct silo_peer *peer, struct chan_msg *msg, struct err *er
 	uint8_t bytes[VIEW_KEY_BYTES_MAX];
 	struct view_key key = plain_key(&msg->rec.evict);
 	(void)err;
-	if (key.kind == VIEW_HOST)
+	if (key.kind != VIEW_ADDRESS)
 		key.network = "";
 	int len = view_key_bytes(&key, bytes, sizeof(bytes));
 	struct asked *asked = len < 0 ? NULL : map_del(&peer->asked, bytes, (size_t)len);
@@ -530,6 +583,7 @@ static void peer_free(struct silo_peer *peer)
 	while ((asked = map_pop(&peer->asked)))
 		asked_free(asked);
 	map_done(&peer->asked);
+	interest_owner_leave(&peer->broker->interest, &peer->interest);
 	io_undefer(&peer->flush);
 	io_timer_stop(peer->broker->io, &peer->retry);
 	ring_chan_free(peer->chan);
@@ -588,6 +642,8 @@ int silo_peer_attach(struct broker *broker, const char *uid, const struct worklo
 	map_init(&peer->asked, SILO_PEER_KEYS_MAX, asked_key);
 	int r = own_names(peer, uid, info);
 	if (r == 0)
+		r = interest_owner_enter(&broker->interest, &peer->interest, &peer->info);
+	if (r == 0)
 		r = ring_chan_new(broker->io, fd, IPC_ROLE_BROKER, IPC_ROLE_SILO, true, &broker->scratch,
 		        &EVENTS, peer, &peer->chan);
 	if (r < 0) {
@@ -607,46 +663,41 @@ void silo_peers_done(struct broker *broker)
 
 /* --- changes ------------------------------------------------------------- */
 
-static bool concerns_own(const struct silo_peer *peer, const struct store_change *change)
+static void on_view_changed(void *ctx, struct interest_view *interest)
 {
-	return strcmp(change->name, peer->info.name) == 0 && strcmp(change->ns, peer->info.ns) == 0 &&
-	       strcmp(change->service_account, peer->info.service_account) == 0;
+	struct asked *asked = list_entry(interest, struct asked, interest);
+	(void)ctx;
+	mark(asked, asked->peer);
+	want_flush(asked->peer);
 }
 
-static void mark_views(struct silo_peer *peer, const struct store_change *change, bool all)
+static void on_own_changed(void *ctx, struct interest_owner *owner)
 {
-	size_t cursor = 0;
+	struct silo_peer *peer = list_entry(owner, struct silo_peer, interest);
 	struct asked *asked;
+	size_t cursor = 0;
+	(void)ctx;
+	/* What it may see and what applies to it hang on its own record. */
+	peer->is_workload_dirty = true;
+	peer->is_policies_dirty = true;
 	while ((asked = map_next(&peer->asked, &cursor)))
-		if (all || store_change_hits(change, &asked->key))
-			mark(asked, peer);
-}
-
-static void peer_changed(struct silo_peer *peer, const struct store_change *change)
-{
-	switch (change->subject) {
-	case STORE_OWN:
-		if (!concerns_own(peer, change))
-			return;
-		/* What it may see and what applies to it hang on its own record. */
-		peer->is_workload_dirty = true;
-		peer->is_policies_dirty = true;
-		mark_views(peer, change, true);
-		break;
-	case STORE_POLICY:
-		if (!change->is_selector && change->ns[0] && strcmp(change->ns, peer->info.ns) != 0)
-			return;
-		peer->is_policies_dirty = true;
-		break;
-	default:
-		mark_views(peer, change, false);
-		break;
-	}
+		mark(asked, peer);
 	want_flush(peer);
 }
+
+static void on_policies_changed(void *ctx, struct interest_owner *owner)
+{
+	struct silo_peer *peer = list_entry(owner, struct silo_peer, interest);
+	(void)ctx;
+	peer->is_policies_dirty = true;
+	want_flush(peer);
+}
+
+static const struct interest_events CHANGES = {
+        .view = on_view_changed, .own = on_own_changed, .policies = on_policies_changed};
 
 void silo_peers_changed(void *ctx, const struct store_change *change)
 {
 	struct broker *broker = ctx;
-	list_for_each(it, &broker->silos) peer_changed(list_entry(it, struct silo_peer, node), change);
+	interest_tell(&broker->interest, change, &CHANGES, NULL);
 }
