@@ -75,6 +75,8 @@ static const struct permit permits[IPC_TYPE_END] = {
 	[IPC_ANSWER_METRICS] =    {S,       B,       OPEN|CLOSING,   FD_NONE, ID_ANY,  IPC_RECORD_MAX, false, IPC_NONE},
 	[IPC_ASK_RESOLVER] =      {S,       B,       OPEN,           FD_NONE, ID_MUST, SIZE_BARE,      false, IPC_ANSWER_RESOLVER},
 	[IPC_ANSWER_RESOLVER] =   {B,       S,       OPEN|CLOSING,   FD_NONE, ID_MUST, IPC_RECORD_MAX, false, IPC_NONE},
+	[IPC_ASK_RESOLVE] =       {S,       B,       OPEN,           FD_NONE, ID_MUST, SIZE_KEY,       false, IPC_ANSWER_RESOLVE},
+	[IPC_ANSWER_RESOLVE] =    {B,       S,       OPEN|CLOSING,   FD_NONE, ID_MUST, SIZE_NAMES,     false, IPC_NONE},
 };
 /* clang-format on */
 

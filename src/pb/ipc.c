@@ -46,6 +46,8 @@ const char *ipc_type_str(enum ipc_type type)
 	        [IPC_ANSWER_METRICS] = "AnswerMetrics",
 	        [IPC_ASK_RESOLVER] = "AskResolver",
 	        [IPC_ANSWER_RESOLVER] = "AnswerResolver",
+	        [IPC_ASK_RESOLVE] = "AskResolve",
+	        [IPC_ANSWER_RESOLVE] = "AnswerResolve",
 	};
 	unsigned i = type;
 	return i < IPC_TYPE_END && names[i] ? names[i] : "unknown";

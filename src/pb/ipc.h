@@ -79,6 +79,8 @@ enum ipc_type {
 	IPC_ANSWER_METRICS = 46,
 	IPC_ASK_RESOLVER = 47,
 	IPC_ANSWER_RESOLVER = 48,
+	IPC_ASK_RESOLVE = 49,
+	IPC_ANSWER_RESOLVE = 50,
 	IPC_TYPE_END = 64, /* above every number in use */
 };
 
@@ -324,6 +326,19 @@ struct ipc_answer_resolver {
 	const char *hosts;   /* text of the daemon's hosts(5), cut at a line's end */
 };
 
+/* The silo wants the addresses of a host name (reference dataplane.md 4.6). */
+struct ipc_ask_resolve {
+	const char *host; /* as the mesh has it */
+};
+
+/* What the broker's resolver found. */
+struct ipc_answer_resolve {
+	const char *host;     /* that was asked for */
+	const struct ip *ips; /* array of ip_cnt, at most 32; none: the lookup failed, or there is no A/AAAA */
+	size_t ip_cnt;
+	const char *error; /* "", or why the lookup failed */
+};
+
 /* A record: correlation id and the body that `type` names. Types without a member have an empty body. */
 struct ipc_record {
 	uint32_t id; /* joins ask and answer; 0 = none, or a push */
@@ -351,6 +366,8 @@ struct ipc_record {
 		struct ipc_ask_state ask_state;
 		struct ipc_answer_state answer_state;
 		struct ipc_answer_resolver answer_resolver;
+		struct ipc_ask_resolve ask_resolve;
+		struct ipc_answer_resolve answer_resolve;
 		struct ipc_answer_metrics answer_metrics;
 	};
 };

@@ -459,6 +459,18 @@ static const struct codec_field answer_resolver_fields[] = {
 };
 CODEC_TABLE(answer_resolver, struct ipc_answer_resolver, culvert_ipc_AnswerResolver);
 
+static const struct codec_field ask_resolve_fields[] = {
+	F_STR(struct ipc_ask_resolve, culvert_ipc_AskResolve, host),
+};
+CODEC_TABLE(ask_resolve, struct ipc_ask_resolve, culvert_ipc_AskResolve);
+
+static const struct codec_field answer_resolve_fields[] = {
+	F_STR(struct ipc_answer_resolve, culvert_ipc_AnswerResolve, host),
+	F_VALS(struct ipc_answer_resolve, culvert_ipc_AnswerResolve, ips, ip_cnt, CODEC_IP),
+	F_STR(struct ipc_answer_resolve, culvert_ipc_AnswerResolve, error),
+};
+CODEC_TABLE(answer_resolve, struct ipc_answer_resolve, culvert_ipc_AnswerResolve);
+
 const struct codec_msg *const ipc_table_workload = &workload;
 const struct codec_msg *const ipc_table_service = &service;
 const struct codec_msg *const ipc_table_endpoint = &endpoint;
@@ -501,7 +513,9 @@ const struct codec_msg *const ipc_table_metric = &metric;
 	X(IPC_ASK_METRICS, ask_metrics, &empty) \
 	X(IPC_ANSWER_METRICS, answer_metrics, &answer_metrics) \
 	X(IPC_ASK_RESOLVER, ask_resolver, &empty) \
-	X(IPC_ANSWER_RESOLVER, answer_resolver, &answer_resolver)
+	X(IPC_ANSWER_RESOLVER, answer_resolver, &answer_resolver) \
+	X(IPC_ASK_RESOLVE, ask_resolve, &ask_resolve) \
+	X(IPC_ANSWER_RESOLVE, answer_resolve, &answer_resolve)
 
 #define BODY_ROW(type, field, table) [type] = table,
 #define BODY_SAME(type, field, table) \

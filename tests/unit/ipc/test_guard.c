@@ -45,6 +45,8 @@ static const struct row {
 	{IPC_ANSWER_METRICS, "s", "b", 'n', '*'},
 	{IPC_ASK_RESOLVER, "s", "b", 'n', 'y'},
 	{IPC_ANSWER_RESOLVER, "b", "s", 'n', 'y'},
+	{IPC_ASK_RESOLVE, "s", "b", 'n', 'y'},
+	{IPC_ANSWER_RESOLVE, "b", "s", 'n', 'y'},
 };
 /* clang-format on */
 static const char initials[] = {0, 'w', 'b', 's', 'c'};

@@ -180,6 +180,8 @@ static const struct ipc_certificate certificates[] = {
 #define ADDR_KEY {.addr = {.network = "net1", .ip = V4(10, 96, 0, 1)}}
 static const struct addr servers[] = {{.ip = {.family = 4, .b = {10, 0, 0, 10}}, .port = 53}, {.ip = {.family = 6, .b = {0xfd, [15] = 1}}, .port = 53}};
 
+static const struct ip resolved[] = {V4(192, 0, 2, 9), V6(9)};
+
 #define HOST_KEY {.is_host = true, .ns = "demo", .host = "echo.demo.svc.cluster.local"}
 
 const struct sample samples[] = {
@@ -221,6 +223,10 @@ const struct sample samples[] = {
 	{"ask-resolver", {.id = 8, .type = IPC_ASK_RESOLVER}},
 	{"answer-resolver", {.id = 8, .type = IPC_ANSWER_RESOLVER, .answer_resolver = {.servers = servers, .server_cnt = CNT(servers),
 		.timeout_ms = 5000, .attempts = 2, .edns = true, .hosts = "127.0.0.1 localhost\n"}}},
+	{"ask-resolve", {.id = 9, .type = IPC_ASK_RESOLVE, .ask_resolve = {.host = "db.example.com"}}},
+	{"answer-resolve", {.id = 9, .type = IPC_ANSWER_RESOLVE, .answer_resolve = {.host = "db.example.com", .ips = resolved, .ip_cnt = CNT(resolved),
+		.error = ""}}},
+	{"answer-resolve-failed", {.id = 9, .type = IPC_ANSWER_RESOLVE, .answer_resolve = {.host = "db.example.com", .error = "no server answered"}}},
 	{"answer-view", {.id = 3, .type = IPC_ANSWER_VIEW, .answer_view = {.key = ADDR_KEY, .known = true, .generation = UINT64_MAX, .page = 2,
 		.last = true, .workload = &sample_workload, .service = &sample_service, .endpoints = endpoints, .endpoint_cnt = CNT(endpoints)}}},
 	{"answer-view-unknown", {.type = IPC_ANSWER_VIEW, .answer_view = {.key = HOST_KEY, .generation = 5, .last = true}}},
