@@ -85,6 +85,13 @@ P(libexec_dir,          "CULVERT_LIBEXEC_DIR",              PATH,     NULL, 0, 0
 P(on_term,              "CULVERT_ON_TERM",                  STRING,   "drain", 0, 0, PARAM_W, "drain: end the silos on SIGTERM; leave: keep them for a successor")
 P(seccomp,              "CULVERT_SECCOMP",                  STRING,   "kill", 0, 0, PARAM_B | PARAM_S, "system call filter: kill; for debugging log (allow, and name the call in the audit log) or off")
 P(broker_uid,           "CULVERT_BROKER_UID",               U32,      1337, 0, UINT32_MAX - 1, PARAM_W, "uid of the broker where CAP_SETUID, CAP_KILL and CAP_DAC_OVERRIDE are granted; 0: that of the daemon")
+/* From ProxyConfig and the mesh config file (control.md 3.3), made by the first process. */
+P(discovery_address,    "CULVERT_DISCOVERY_ADDRESS",        URI,      NULL, 0, 0, PARAM_B, "discoveryAddress: control plane unless XDS_ADDRESS is set")
+P(admin_port,           "CULVERT_ADMIN_PORT",               U16,      15000, 0, UINT16_MAX, PARAM_B, "proxyAdminPort")
+P(stats_port,           "CULVERT_STATS_PORT",               U16,      15020, 0, UINT16_MAX, PARAM_B, "statsPort")
+P(concurrency,          "CULVERT_CONCURRENCY",              U16,      0, 0, UINT16_MAX, PARAM_B, "concurrency: only checked and shown")
+P(config_dns_capture,   "CULVERT_META_DNS_CAPTURE",         STRING,   NULL, 0, 0, PARAM_W | PARAM_B | PARAM_S, "proxyMetadata DNS_CAPTURE unless ISTIO_META_DNS_CAPTURE is set")
+P(config_dns_proxy_addr, "CULVERT_META_DNS_PROXY_ADDR",     STRING,   NULL, 0, 0, PARAM_W | PARAM_B | PARAM_S, "proxyMetadata DNS_PROXY_ADDR likewise")
 P(io_baseline_text,     "CULVERT_IO_BASELINE",              STRING,   NULL, 0, 0, PARAM_B | PARAM_S, "use only what that kernel release has, e.g. 6.1")
 P(endpoint_retry,       "CULVERT_ENDPOINT_RETRY",           BOOL,     true, 0, 0, PARAM_B | PARAM_S, "try another endpoint when one fails before a byte moved")
 P(tls_handshake_ms,     "CULVERT_TLS_HANDSHAKE_TIMEOUT",    DURATION, 10000, 100, 600000, PARAM_B | PARAM_S, "time for a TLS handshake of a tunnel")

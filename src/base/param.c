@@ -235,11 +235,16 @@ static int load_rows(struct settings *s, char *const *env, unsigned mask, struct
 	return 0;
 }
 
-static int check_utf8(char *const *env, struct err *err)
+int settings_exit_status(int rc)
+{
+	return rc == -ENOTRECOVERABLE ? SETTINGS_EXIT_PANIC : 1;
+}
+
+int settings_check_env(char *const *env, struct err *err)
 {
 	for (; *env; env++)
 		if (!utf8_valid(*env, strlen(*env)))
-			return err_set(err, -EINVAL, "environment variable %.*s is not valid UTF-8",
+			return err_set(err, -ENOTRECOVERABLE, "environment variable %.*s is not valid UTF-8",
 			        (int)strcspn(*env, "="), *env);
 	return 0;
 }
@@ -320,13 +325,42 @@ static int load_pairs(struct settings *s, char *const *env, const char *prefix, 
 	return 0;
 }
 
+static bool has_key(const struct setting_pairs *pairs, const char *key)
+{
+	for (size_t i = 0; i < pairs->cnt; i++)
+		if (strcmp(pairs->pairs[i].key, key) == 0)
+			return true;
+	return false;
+}
+
+/* The environment's, then what ProxyConfig adds (control.md 3.3). */
+static int load_metadata(struct settings *s, char *const *env, struct err *err)
+{
+	struct setting_pairs ours, config;
+	int rc = load_pairs(s, env, "ISTIO_META_", false, &ours, err);
+	if (rc == 0)
+		rc = load_pairs(s, env, "CULVERT_META_", false, &config, err);
+	if (rc < 0)
+		return rc;
+	struct setting_pair *all = arena_zalloc(s->arena, ours.cnt + config.cnt, sizeof(*all));
+	if (!all)
+		return err_sys(err, -ENOMEM, "settings");
+	s->metadata = (struct setting_pairs){.pairs = all, .cnt = ours.cnt};
+	if (ours.cnt)
+		memcpy(all, ours.pairs, ours.cnt * sizeof(*all));
+	for (size_t i = 0; i < config.cnt; i++)
+		if (!has_key(&ours, config.pairs[i].key))
+			all[s->metadata.cnt++] = config.pairs[i];
+	return 0;
+}
+
 static int load_all_pairs(struct settings *s, char *const *env, struct err *err)
 {
 	int rc = load_pairs(s, env, "XDS_HEADER_", true, &s->xds_headers, err);
 	if (rc == 0)
 		rc = load_pairs(s, env, "CA_HEADER_", true, &s->ca_headers, err);
 	if (rc == 0)
-		rc = load_pairs(s, env, "ISTIO_META_", false, &s->metadata, err);
+		rc = load_metadata(s, env, err);
 	if (rc == 0)
 		rc = load_pairs(s, env, "ISTIO_METAJSON_", false, &s->metadata_json, err);
 	return rc;
@@ -396,8 +430,12 @@ static int derive_mode(struct settings *s, struct err *err)
 static int derive_dns(struct settings *s, struct err *err)
 {
 	static const char localhost[] = "localhost:";
-	const char *text = s->dns_proxy_addr;
 	uint64_t port;
+	if (!s->dns_capture_set && s->config_dns_capture)
+		s->dns_capture = s->config_dns_capture;
+	if (!s->dns_proxy_addr_set && s->config_dns_proxy_addr)
+		s->dns_proxy_addr = s->config_dns_proxy_addr;
+	const char *text = s->dns_proxy_addr;
 	s->dns_enabled = strcasecmp(s->dns_capture, "true") == 0;
 	s->dns_localhost = strncmp(text, localhost, sizeof(localhost) - 1) == 0;
 	if (!s->dns_localhost)
@@ -446,11 +484,11 @@ static int derive_control_plane(struct settings *s, struct err *err)
 	const char *fallback =
 	        s->kubernetes_host_set ? "https://istiod.istio-system.svc:15012" : "https://localhost:15012";
 	if (!s->xds_address_set)
-		s->xds_address = fallback;
+		s->xds_address = s->discovery_address_set ? s->discovery_address : fallback;
 	if (!s->ca_address_set)
 		s->ca_address = fallback;
 	if (!s->ca_address && !s->fake_ca)
-		return err_set(err, -EINVAL, "invalid configuration: ca_address must be set");
+		return err_set(err, -ENOTRECOVERABLE, "ca_address must be set to use CA");
 	if (s->local_xds && s->local_xds_path)
 		return err_set(err, -EINVAL,
 		        "invalid configuration: only one of LOCAL_XDS_PATH and LOCAL_XDS may be set");
@@ -462,6 +500,8 @@ static int derive_control_plane(struct settings *s, struct err *err)
 	long cores = sysconf(_SC_NPROCESSORS_ONLN);
 	const struct worker_inputs in = {
 	        .threads = s->worker_threads,
+	        .has_concurrency = s->concurrency_set,
+	        .concurrency = s->concurrency,
 	        .cpu_limit = s->cpu_limit,
 	        .limit = s->resource_cpu_limit,
 	        .request = s->resource_cpu_request,
@@ -502,7 +542,7 @@ int settings_load(struct settings *settings, char *const *env, unsigned mask, st
 	struct settings s;
 	set_defaults(&s);
 	s.arena = arena_new(LIMIT_SETTINGS_ARENA);
-	int rc = s.arena ? check_utf8(env, err) : err_sys(err, -ENOMEM, "settings");
+	int rc = s.arena ? settings_check_env(env, err) : err_sys(err, -ENOMEM, "settings");
 	if (rc == 0)
 		rc = load_rows(&s, env, mask, err);
 	if (rc == 0 && mask & PARAM_B)

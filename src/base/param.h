@@ -2,7 +2,8 @@
 /*
  * Settings from the environment: culvert/params.tbl.h expanded into a struct,
  * a loader with upstream's rules and texts (reference control.md 3), and the
- * environment that a silo gets. ProxyConfig and mesh config are not read here.
+ * environment that a silo gets. ProxyConfig and mesh config come as variables
+ * that the broker's config.h makes of them.
  *
  * TYPE: BOOL exactly true/false; U16 U32 U64 decimal in [min, max]; DURATION
  * the grammar of control.md 3.5, kept in milliseconds rounded up; STRING and
@@ -71,19 +72,29 @@ struct settings {
 	uint64_t drain_ms;    /* time that connections get to end, after both rules */
 	bool leave_on_term;   /* CULVERT_ON_TERM=leave */
 	uint32_t io_baseline; /* kernel release as major * 1000 + minor; 0 = what the kernel has */
-	uint64_t worker_cnt;  /* reference control.md 3.6 without ProxyConfig; shown only; broker */
+	uint64_t worker_cnt;  /* reference control.md 3.6; shown only; broker */
 	struct setting_pairs xds_headers; /* XDS_HEADER_*, keys lower case; broker */
 	struct setting_pairs ca_headers;  /* CA_HEADER_*, keys lower case; broker */
-	struct setting_pairs metadata;    /* ISTIO_META_*, prefix stripped; broker */
+	struct setting_pairs metadata;    /* proxyMetadata: ISTIO_META_*, prefix stripped, then those of
+	                                     ProxyConfig that these don't replace; broker */
 	struct setting_pairs
 	        metadata_json; /* ISTIO_METAJSON_*, prefix stripped, JSON text as given; broker */
 	struct arena *arena;   /* owns all strings; NULL before the load */
 };
 
+/* Exit status where upstream panics instead of ending with 1 (reference control.md 16). */
+#define SETTINGS_EXIT_PANIC 101
+
+/* The program's exit status for a failed settings_load or settings_check_env. */
+int settings_exit_status(int rc);
+
+/* -ENOTRECOVERABLE with text when a variable, ours or not, is not UTF-8 (control.md 3.1). */
+int settings_check_env(char *const *env, struct err *err);
+
 /*
  * Reads the variables of the readers in mask (PARAM_x) from env (as environ);
- * rows of others keep their defaults. -EINVAL with upstream's text in err, or
- * -ENOMEM; settings are then empty and settings_done is harmless.
+ * rows of others keep their defaults. -EINVAL with upstream's text in err,
+ * -ENOTRECOVERABLE where upstream panics, or -ENOMEM; settings are then empty and settings_done is harmless.
  */
 int settings_load(struct settings *settings, char *const *env, unsigned mask, struct err *err);
 

@@ -82,6 +82,8 @@ int workers_count(const struct worker_inputs *in, uint64_t *ret_cnt, struct err 
 		return rc;
 	uint64_t cores = limit ? limit : in->cpu_limit ? in->cpu_limit : in->machine_cores;
 	uint64_t cnt = limit ? max_of(limit, request) : max_of(max_of((cores + 3) / 4, request), 2);
+	if (in->has_concurrency)
+		cnt = in->concurrency ? in->concurrency : cores;
 	if (in->threads) {
 		rc = explicit_count(in->threads, cores, &cnt, err);
 		if (rc < 0)

@@ -4,6 +4,7 @@
 #ifndef CULVERT_BASE_WORKERS_H
 #define CULVERT_BASE_WORKERS_H
 
+#include <stdbool.h>
 #include <stdint.h>
 
 #include "base/err.h"
@@ -15,6 +16,8 @@ struct worker_inputs {
 	const char *limit;      /* ZTUNNEL_RESOURCE_CPU_LIMIT */
 	const char *request;    /* ZTUNNEL_RESOURCE_CPU_REQUEST */
 	uint64_t machine_cores; /* > 0 */
+	bool has_concurrency;   /* ProxyConfig concurrency is there */
+	uint64_t concurrency;   /* ProxyConfig concurrency, 0 = all cores */
 };
 
 /* The number of threads upstream would start, at least 1. -EINVAL with text naming the bad variable. */

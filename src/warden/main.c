@@ -3,6 +3,7 @@
  * culvertd: looks at its name and first word, reads the settings, runs one of
  * the two roles. Everything else is theirs.
  */
+#include <errno.h>
 #include <signal.h>
 #include <stdint.h>
 #include <stdio.h>
@@ -14,12 +15,13 @@
 #include "base/num.h"
 #include "base/param.h"
 #include "warden/child.h"
+#include "warden/config.h"
 #include "warden/first.h"
 #include "warden/version.h"
 #include "warden/warden.h"
 
 /* A filter that does not parse ends upstream with a panic (reference control.md 16). */
-#define EXIT_PANIC 101
+#define EXIT_PANIC SETTINGS_EXIT_PANIC
 
 extern char **environ;
 
@@ -61,8 +63,16 @@ static int run(int argc, char **argv)
 	struct err err = {0};
 	struct settings settings;
 	struct log log;
-	if (settings_load(&settings, environ, PARAM_W, &err) < 0)
-		return fail(&err, FIRST_EXIT_FATAL);
+	int rc = settings_check_env(environ, &err);
+	/* The warden inherits what the first process has put into the environment. */
+	if (rc == 0 && strcmp(argv[0], CHILD_WARDEN_NAME) != 0)
+		rc = config_apply(&err);
+	if (rc == -ECANCELED)
+		return FIRST_EXIT_FATAL;
+	if (rc == 0)
+		rc = settings_load(&settings, environ, PARAM_W, &err);
+	if (rc < 0)
+		return fail(&err, settings_exit_status(rc));
 	int status = EXIT_PANIC;
 	if (log_init(&log, settings.rust_log, settings.log_json, log_write_fd,
 	            (void *)(intptr_t)STDOUT_FILENO, &err) < 0) {

@@ -119,7 +119,6 @@ static void bad_values(void **state)
 	        {"CLUSTER_DOMAIN=", NULL},
 	        {"CLUSTER_DOMAIN=a..b", NULL},
 	        {"CLUSTER_DOMAIN=a b", NULL},
-	        {"CA_ADDRESS=", "invalid configuration: ca_address must be set"},
 	        {"CA_ADDRESS=ftp://x", "invalid uri: CA_ADDRESS=ftp://x"},
 	        {"CA_ADDRESS=https://", NULL},
 	        {"CA_ADDRESS=a b", NULL},
@@ -132,7 +131,7 @@ static void bad_values(void **state)
 	        {"XDS_HEADER_a b=x", "failed to parse header key: XDS_HEADER_a b"},
 	        {"CA_HEADER_=x", "failed to parse header key: CA_HEADER_"},
 	        {"CA_HEADER_a=x\ny", "failed to parse header value: CA_HEADER_a"},
-	        {"SOMETHING=\xff", "environment variable SOMETHING is not valid UTF-8"},
+	        {"CULVERT_ADMIN_PORT=65536", NULL},
 	        {"ZTUNNEL_RESOURCE_CPU_LIMIT=-1", NULL},
 	        {"ZTUNNEL_CPU_LIMIT=x", NULL},
 	};
@@ -146,6 +145,57 @@ static void bad_values(void **state)
 		assert_true(e.text[0] != '\0');
 		settings_done(&s);
 	}
+}
+
+/* What upstream panics about has an exit status of its own. */
+static void panics(void **state)
+{
+	struct settings s;
+	struct err e;
+	int rc = LOAD(&s, PARAM_B, &e, "CA_ADDRESS=");
+	assert_int_equal(settings_exit_status(rc), 101);
+	assert_string_equal(e.text, "ca_address must be set to use CA");
+	rc = LOAD(&s, PARAM_S, &e, "SOMETHING=\xff");
+	assert_int_equal(settings_exit_status(rc), 101);
+	assert_string_equal(e.text, "environment variable SOMETHING is not valid UTF-8");
+	rc = LOAD(&s, PARAM_B, &e, "CA_ADDRESS=ftp://x");
+	assert_int_equal(settings_exit_status(rc), 1);
+}
+
+static void from_proxy_config(void **state)
+{
+	struct settings s;
+	struct err e;
+	assert_int_equal(
+	        LOAD(&s, PARAM_ALL, &e, "CULVERT_DISCOVERY_ADDRESS=istiod:15010", "CULVERT_ADMIN_PORT=1",
+	                "CULVERT_STATS_PORT=2", "CULVERT_CONCURRENCY=7", "CULVERT_META_A=config",
+	                "CULVERT_META_B=config", "ISTIO_META_B=own", "CULVERT_META_CLUSTER_ID=c",
+	                "CULVERT_META_DNS_CAPTURE=false", "CULVERT_META_DNS_PROXY_ADDR=[::1]:53"),
+	        0);
+	assert_string_equal(s.xds_address, "https://istiod:15010");
+	assert_int_equal(s.admin_port, 1);
+	assert_int_equal(s.stats_port, 2);
+	assert_int_equal(s.worker_cnt, 7);
+	assert_false(s.dns_enabled);
+	assert_int_equal(s.dns_addr.port, 53);
+	/* It reaches the node's metadata, not the header (control.md 3.3). */
+	assert_string_equal(s.cluster_id, "Kubernetes");
+	assert_int_equal(s.metadata.cnt, 5);
+	assert_string_equal(s.metadata.pairs[0].key, "B");
+	assert_string_equal(s.metadata.pairs[0].value, "own");
+	assert_string_equal(s.metadata.pairs[1].key, "A");
+	settings_done(&s);
+	/* What the environment says wins; XDS_ADDRESS also when it is empty. */
+	assert_int_equal(LOAD(&s, PARAM_ALL, &e, "CULVERT_DISCOVERY_ADDRESS=istiod:15010", "XDS_ADDRESS=",
+	                         "CULVERT_META_DNS_CAPTURE=false", "ISTIO_META_DNS_CAPTURE=true",
+	                         "CULVERT_CONCURRENCY=7", "ZTUNNEL_WORKER_THREADS=3"),
+	        0);
+	assert_null(s.xds_address);
+	assert_true(s.dns_enabled);
+	assert_int_equal(s.worker_cnt, 3);
+	assert_int_equal(s.admin_port, 15000);
+	assert_int_equal(s.stats_port, 15020);
+	settings_done(&s);
 }
 
 static void across_variables(void **state)
@@ -288,6 +338,8 @@ int main(void)
 	        cmocka_unit_test(defaults),
 	        cmocka_unit_test(values),
 	        cmocka_unit_test(bad_values),
+	        cmocka_unit_test(panics),
+	        cmocka_unit_test(from_proxy_config),
 	        cmocka_unit_test(across_variables),
 	        cmocka_unit_test(drain_times),
 	        cmocka_unit_test(pairs),

@@ -32,6 +32,9 @@ static void counts(void **state)
 	        {{"1%", 0, NULL, NULL, 5}, 1},
 	        {{"100%", 0, "3", NULL, 5}, 3},
 	        {{"12.5%", 0, NULL, NULL, 16}, 2},
+	        {{NULL, 0, "3", NULL, 64, true, 5}, 5},
+	        {{NULL, 6, NULL, NULL, 64, true, 0}, 6},
+	        {{"7", 0, NULL, NULL, 64, true, 5}, 7},
 	};
 	for (size_t i = 0; i < CNT(rows); i++) {
 		uint64_t cnt = 0;
