@@ -20,9 +20,12 @@
 #include "mesh/store.h"
 
 struct certs;
+struct h2_env;
 struct mesh_file;
+struct metrics;
 struct warden;
 struct web;
+struct xds;
 
 /* The workloads of the node as the warden reports them, for dumps. */
 struct pod {
@@ -58,6 +61,9 @@ struct broker {
 	struct store *store;
 	struct mesh_file *mesh_file; /* NULL = none */
 	struct certs *certs;
+	struct xds *xds; /* NULL = no control plane */
+	struct metrics *metrics;  /* 15020 */
+	struct h2_env *h2_env;    /* shared part of the channels to the control plane; NULL = there is none */
 	struct warden *warden;    /* the listener for wardens and the present one */
 	struct list silos;        /* struct silo_peer */
 	struct interest interest; /* which of them want to hear of what */
@@ -66,6 +72,10 @@ struct broker {
 	struct readiness ready;
 	struct web *readiness_web; /* 15021 */
 	struct web *admin_web;     /* unix socket in the run directory */
+	struct web *admin_v4_web;  /* 15000 on 127.0.0.1 */
+	struct web *admin_v6_web;  /* 15000 on ::1; NULL = no IPv6 there */
+	unsigned dump_cnt;         /* config dumps under way, <= DUMPS_MAX */
+	bool has_log_filter;       /* levels were changed at run time: new silos are told */
 	int run_fd;                /* the instance's folder */
 	bool is_draining;          /* the daemon is going down */
 };

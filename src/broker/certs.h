@@ -2,6 +2,7 @@
 /*
  * Certificate requests of the silos on their way to the CA: at most eight
  * under way, those with a waiting connection first (design 2, Certificates).
+ * Back-off is the silos' own, so that a failing identity delays no other.
  * Never sees a private key.
  */
 #ifndef CULVERT_BROKER_CERTS_H
@@ -15,6 +16,7 @@
 #include "base/list.h"
 
 struct broker;
+struct ca_sign;
 struct certs;
 
 /* Requests at the CA at the same time (reference control.md 6.4). */
@@ -26,7 +28,9 @@ struct cert_ask {
 	const char *identity; /* SPIFFE id asked for; the owner's until done */
 	const char *csr;      /* PEM; likewise */
 	size_t csr_len;
-	bool is_urgent; /* a connection waits */
+	bool is_urgent;       /* a connection waits */
+	struct certs *certs;  /* certs.c's own: set while the ask is queued or under way */
+	struct ca_sign *sign; /* certs.c's own: the call under way */
 	/*
 	 * The end, once, unless cancelled: code 0 and the chain (PEM, leaf first) and roots, or a negative
 	 * code and its words. All texts are borrowed for the call.
@@ -44,6 +48,10 @@ void certs_free(struct certs *certs);
 
 /* Queues a request; `done` comes later, never from inside this call. */
 void certs_ask(struct certs *certs, struct cert_ask *ask);
+
+/* A connection has begun to wait for a queued request: it goes before those without one. Fine when it is not
+ * queued. */
+void certs_raise(struct certs *certs, struct cert_ask *ask);
 
 /* Takes a request back; fine when it is not queued. */
 void certs_cancel(struct certs *certs, struct cert_ask *ask);

@@ -18,6 +18,7 @@
 struct broker;
 struct control_channel;
 struct control_call;
+struct settings;
 
 /* What distinguishes the two channels. */
 enum control_purpose { CONTROL_XDS, CONTROL_CA };
@@ -44,6 +45,12 @@ struct control_call_events {
 	 */
 	void (*on_end)(void *ctx, enum control_stage stage, const struct grpc_status *status);
 };
+
+/*
+ * The URI that the settings or their default give for a purpose; NULL = set
+ * but empty: none is wanted (reference control.md 3.2). Borrowed.
+ */
+const char *control_address(const struct settings *settings, enum control_purpose purpose);
 
 /* A channel as the settings say for that purpose. No connection is made yet. 0, -ENOMEM or a code with the
  * variable's name in the text. */

@@ -19,9 +19,13 @@
 #include "broker/admin.h"
 #include "broker/broker.h"
 #include "broker/certs.h"
+#include "broker/config.h"
 #include "broker/mesh_file.h"
+#include "broker/metrics.h"
 #include "broker/silo_peer.h"
 #include "broker/warden.h"
+#include "broker/xds.h"
+#include "h2/session.h"
 #include "seccomp/filter.h"
 #include "seccomp/landlock.h"
 
@@ -56,7 +60,8 @@ void broker_drain(struct broker *broker)
 	broker->is_draining = true;
 	/* Readiness goes first, as upstream does: probes are refused from here on (reference control.md 16).
 	 */
-	admin_stop(broker);
+	admin_drain(broker);
+	metrics_drain(broker);
 }
 
 /* --- ends ---------------------------------------------------------------- */
@@ -132,6 +137,8 @@ static int make_parts(struct broker *broker, struct err *err)
 {
 	const struct store_watcher watcher = {.ctx = broker, .changed = silo_peers_changed};
 	const struct settings *settings = &broker->settings;
+	if (metrics_new(broker) < 0)
+		return err_set(err, -ENOMEM, "out of memory");
 	broker->store = store_new(settings->node_name ? settings->node_name : "");
 	if (!broker->store)
 		return err_set(err, -ENOMEM, "out of memory");
@@ -141,18 +148,25 @@ static int make_parts(struct broker *broker, struct err *err)
 	store_watch(broker->store, &watcher);
 	r = certs_new(broker, &broker->certs, err);
 	if (r < 0)
-		return err_wrap(err, "embedded CA");
+		return r;
 	r = admin_start(broker, err);
+	if (r < 0)
+		return r;
+	r = metrics_start(broker, err);
 	if (r < 0)
 		return r;
 	r = warden_new(broker, &broker->warden, err);
 	if (r < 0)
 		return r;
-	if (broker->mesh_file)
+	r = xds_new(broker, &broker->xds, err);
+	if (r < 0)
+		return r;
+	/* With both, the mesh is complete when the control plane's part is in. */
+	if (broker->mesh_file && !broker->xds)
 		broker_set_mesh_complete(broker, true);
-	else
+	else if (!broker->xds)
 		log_msg(&broker->log, LOG_WARN, "ztunnel::xds::client",
-		        "no local mesh state (LOCAL_XDS_PATH) is set and this release has no xDS client: the mesh stays unknown");
+		        "neither a control plane (XDS_ADDRESS) nor local mesh state (LOCAL_XDS_PATH) is set: the mesh stays unknown");
 	return 0;
 }
 
@@ -176,9 +190,11 @@ static void dispose(struct broker *broker)
 {
 	admin_stop(broker);
 	silo_peers_done(broker);
+	metrics_free(broker);
 	interest_done(&broker->interest);
 	warden_free(broker->warden);
 	pods_done(broker);
+	xds_free(broker->xds);
 	mesh_file_free(broker->mesh_file);
 	certs_free(broker->certs);
 	store_free(broker->store);
@@ -187,6 +203,7 @@ static void dispose(struct broker *broker)
 	/* Closes that are still under way end here. */
 	for (int i = 0; i < 8 && io_in_flight(broker->io) > 0; i++)
 		io_turn(broker->io, false);
+	h2_env_free(broker->h2_env);
 	io_free(broker->io);
 	settings_done(&broker->settings);
 	close(broker->run_fd);
@@ -212,20 +229,40 @@ static int start(struct broker *broker, struct ends *ends, struct err *err)
 	return r;
 }
 
-int main(void)
+/* The first process asks for this before it starts anybody. */
+static int print_config(void)
 {
 	struct err err = {0};
+	struct buf out;
+	buf_init(&out, CONFIG_TEXT_MAX);
+	int r = config_print(CONFIG_MESH_PATH, getenv("PROXY_CONFIG"), &out, &err);
+	if (r == 0 && out.len && fwrite(out.data, 1, out.len, stdout) != out.len)
+		r = err_set(&err, -EIO, "cannot print the configuration");
+	if (r == 0 && fflush(stdout) != 0)
+		r = err_set(&err, -EIO, "cannot print the configuration");
+	if (r < 0)
+		fprintf(stderr, "Error: %s\n", err.text);
+	buf_done(&out);
+	return r < 0 ? EXIT_FATAL : 0;
+}
+
+int main(int argc, char **argv)
+{
+	struct err err = {0};
+	if (argc == 2 && strcmp(argv[1], CONFIG_ARGUMENT) == 0)
+		return print_config();
 	struct broker *broker = mem_zalloc(1, sizeof(*broker));
 	struct ends ends = {.broker = broker, .parent_fd = -1, .signal_fd = -1};
 	if (!broker) {
 		fprintf(stderr, "Error: out of memory\n");
 		return EXIT_AGAIN;
 	}
-	if (start(broker, &ends, &err) < 0) {
+	int r = start(broker, &ends, &err);
+	if (r < 0) {
 		fprintf(stderr, "Error: %s\n", err.text);
-		return EXIT_FATAL;
+		return r == -ENOTRECOVERABLE ? SETTINGS_EXIT_PANIC : EXIT_FATAL;
 	}
-	int r = io_run(broker->io);
+	r = io_run(broker->io);
 	io_cancel(broker->io, &ends.parent);
 	io_cancel(broker->io, &ends.signals);
 	dispose(broker);

@@ -10,6 +10,8 @@
 #include "base/mem.h"
 #include "broker/broker.h"
 #include "broker/certs.h"
+#include "broker/xds.h"
+#include "broker/metrics.h"
 #include "dns/names.h"
 #include "ipc/ring_chan.h"
 #include "mesh/identity.h"
@@ -27,7 +29,8 @@ static const char TARGET[] = "culvert::broker::silo";
 
 /* A key that a silo has asked about. */
 struct asked {
-	struct list dirty; /* in peer->dirty, or detached */
+	struct list dirty; /* in peer->dirty, or peer->parked, or detached */
+	bool is_parked;    /* waits for the control plane */
 	struct interest_view interest;
 	struct silo_peer *peer;
 	struct view_key key; /* strings in names */
@@ -48,6 +51,7 @@ struct silo_peer {
 	struct log_pipe *log_pipe;
 	struct map asked;    /* struct asked by bytes */
 	struct list dirty;   /* struct asked */
+	struct list parked;  /* struct asked that wait for the control plane's word */
 	bool wants_workload; /* has asked; later versions are pushed */
 	bool wants_policies;
 	uint32_t workload_id; /* ask to be answered, 0 = push */
@@ -64,6 +68,7 @@ struct silo_peer {
 	char *cert_csr;         /* owned while cert_open */
 	struct list state_asks; /* struct silo_state_ask */
 	uint32_t last_state_id;
+	struct metrics_peer metrics;
 };
 
 /* --- keys ---------------------------------------------------------------- */
@@ -265,6 +270,16 @@ static int view_of_name(struct silo_peer *peer, const struct store_asker *asker,
 	return store_view_name(source.store, asker, &source.dns, key, is_found ? match.host : NULL, ret_view);
 }
 
+/* Until the control plane was asked, a gap in the store means nothing. */
+static bool park(struct silo_peer *peer, struct asked *asked)
+{
+	if (!xds_must_wait(peer->broker->xds, &asked->key))
+		return false;
+	asked->is_parked = true;
+	list_add_tail(&peer->parked, &asked->dirty);
+	return true;
+}
+
 static void answer_view(struct silo_peer *peer, struct asked *asked, const struct workload *own)
 {
 	struct store_asker asker = asker_of(peer, own);
@@ -274,6 +289,10 @@ static void answer_view(struct silo_peer *peer, struct asked *asked, const struc
 	                                     : store_view(peer->broker->store, &asker, &asked->key, &view);
 	if (r < 0) {
 		log_msg(&peer->broker->log, LOG_ERROR, TARGET, "a view cannot be made: %s", err_str(r));
+		return;
+	}
+	if (!view->known && park(peer, asked)) {
+		view_unref(view);
 		return;
 	}
 	struct ipc_record rec = {.id = asked->id,
@@ -345,6 +364,9 @@ static void want_flush(struct silo_peer *peer)
 
 static void mark(struct asked *asked, struct silo_peer *peer)
 {
+	if (asked->is_parked)
+		list_del(&asked->dirty);
+	asked->is_parked = false;
 	if (list_empty(&asked->dirty))
 		list_add_tail(&peer->dirty, &asked->dirty);
 }
@@ -445,6 +467,14 @@ static int on_ask_certificate(struct silo_peer *peer, struct chan_msg *msg, stru
 	const struct ipc_ask_certificate *ask = &msg->rec.ask_certificate;
 	if (!is_own_identity(peer, ask->identity))
 		return err_set(err, ERR_BAD_SENDER, "asks for the certificate of %s", ask->identity);
+	/* The same request again: a connection has begun to wait for it. */
+	if (peer->cert_open && strcmp(peer->cert_identity, ask->identity) == 0 &&
+	        peer->cert.csr_len == ask->csr_len && memcmp(peer->cert_csr, ask->csr, ask->csr_len) == 0) {
+		peer->cert_id = msg->rec.id;
+		if (ask->waiting)
+			certs_raise(peer->broker->certs, &peer->cert);
+		return 0;
+	}
 	if (peer->cert_open)
 		cert_close(peer);
 	peer->cert_identity = mem_strdup(ask->identity);
@@ -548,6 +578,41 @@ void silo_peer_cancel_state(struct silo_state_ask *ask)
 	ask->peer = NULL;
 }
 
+/* --- metrics ------------------------------------------------------------- */
+
+size_t silo_peers_ask_metrics(struct broker *broker)
+{
+	size_t cnt = 0;
+	list_for_each(it, &broker->silos)
+	{
+		struct silo_peer *peer = list_entry(it, struct silo_peer, node);
+		struct metrics_peer *metrics = &peer->metrics;
+		if (!peer->chan || metrics->has_ended)
+			continue;
+		if (!metrics->is_asked) {
+			if (++metrics->last_id == 0)
+				metrics->last_id = 1;
+			struct ipc_record rec = {.id = metrics->last_id, .type = IPC_ASK_METRICS};
+			metrics->is_asked = ring_chan_send(peer->chan, &rec, -1, NULL) == 0;
+		}
+		metrics->is_awaited = metrics->is_asked;
+		cnt += metrics->is_awaited;
+	}
+	return cnt;
+}
+
+void silo_peers_forget_metrics(struct broker *broker)
+{
+	list_for_each(it, &broker->silos) list_entry(it, struct silo_peer, node)->metrics.is_awaited = false;
+}
+
+static int on_answer_metrics(struct silo_peer *peer, struct chan_msg *msg, struct err *err)
+{
+	(void)err;
+	metrics_on_answer(peer->broker, &peer->metrics, &peer->info, msg->rec.id, &msg->rec.answer_metrics);
+	return 0;
+}
+
 /* --- life ---------------------------------------------------------------- */
 
 /* One handler a type; the guard let nothing else through. */
@@ -563,6 +628,7 @@ static const struct {
         {IPC_ASK_CERTIFICATE, on_ask_certificate},
         {IPC_LOG_PIPE, on_log_pipe},
         {IPC_ANSWER_STATE, on_answer_state},
+        {IPC_ANSWER_METRICS, on_answer_metrics},
 };
 
 static int on_record(void *ctx, struct chan_msg *msg, struct err *err)
@@ -576,6 +642,7 @@ static int on_record(void *ctx, struct chan_msg *msg, struct err *err)
 static void peer_free(struct silo_peer *peer)
 {
 	struct asked *asked;
+	metrics_peer_gone(peer->broker, &peer->metrics);
 	while (!list_empty(&peer->state_asks))
 		state_end(list_entry(peer->state_asks.next, struct silo_state_ask, node), NULL);
 	if (peer->cert_open)
@@ -621,6 +688,20 @@ static int own_names(struct silo_peer *peer, const char *uid, const struct workl
 	return 0;
 }
 
+/* Sends the filter in force. */
+static void send_log_filter(struct silo_peer *peer)
+{
+	struct err err = {0};
+	struct buf text;
+	buf_init(&text, LIMIT_IPC_RECORD);
+	log_filter_text(&peer->broker->log, &text);
+	const char *filter = buf_cstr(&text);
+	struct ipc_record rec = {.type = IPC_SET_LOG, .set_log = {.filter = filter ? filter : "info"}};
+	if (peer->chan && ring_chan_send(peer->chan, &rec, -1, &err) < 0)
+		log_msg(&peer->broker->log, LOG_ERROR, TARGET, "log filter cannot be sent: %s", err.text);
+	buf_done(&text);
+}
+
 int silo_peer_attach(struct broker *broker, const char *uid, const struct workload_info *info, int fd)
 {
 	struct ipc_hello hello = {.uid = ""};
@@ -636,6 +717,7 @@ int silo_peer_attach(struct broker *broker, const char *uid, const struct worklo
 	io_task_init(&peer->flush, flush);
 	timer_init(&peer->retry, retry_flush);
 	list_init(&peer->dirty);
+	list_init(&peer->parked);
 	list_init(&peer->state_asks);
 	list_init(&peer->node);
 	list_add_tail(&broker->silos, &peer->node);
@@ -652,7 +734,27 @@ int silo_peer_attach(struct broker *broker, const char *uid, const struct worklo
 		return r;
 	}
 	ring_chan_send_hello(peer->chan, &hello, -1, NULL);
+	if (broker->has_log_filter)
+		send_log_filter(peer);
 	return 0;
+}
+
+void silo_peers_set_log(struct broker *broker)
+{
+	list_for_each(it, &broker->silos) send_log_filter(list_entry(it, struct silo_peer, node));
+}
+
+void silo_peers_recheck(struct broker *broker)
+{
+	list_for_each(it, &broker->silos)
+	{
+		struct silo_peer *peer = list_entry(it, struct silo_peer, node);
+		if (list_empty(&peer->parked))
+			continue;
+		list_for_each(at, &peer->parked) list_entry(at, struct asked, dirty)->is_parked = false;
+		list_move_all(&peer->dirty, &peer->parked);
+		want_flush(peer);
+	}
 }
 
 void silo_peers_done(struct broker *broker)

@@ -164,6 +164,10 @@ int link_trailers(struct stream *stream, const struct h2_header *headers, size_t
 /* stream_free() that resets with `code` (enum h2_code) whatever the state. */
 void link_reset(struct stream *stream, uint32_t code);
 
+/* Inside on_error: whether RST_STREAM (or a GOAWAY that refused it) ended the stream, and its code (enum
+ * h2_code); false = the connection went. */
+bool link_reset_code(const struct stream *stream, uint32_t *ret_code);
+
 /* The link a stream belongs to; NULL when the link is gone. */
 struct link *link_of(const struct stream *stream);
 

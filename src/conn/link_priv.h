@@ -67,6 +67,7 @@ struct link_stream {
 	int error;           /* 0, or what on_error will say */
 	uint32_t reset_code; /* with error -EPROTO: HTTP/2's reason */
 	bool is_reset_remote : 1;
+	bool is_reset : 1; /* RST_STREAM or a refusal ended it, not the connection's end */
 	bool is_reading : 1;
 	bool is_ended : 1; /* the peer's direction is over */
 	bool is_end_told : 1;

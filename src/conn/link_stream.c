@@ -163,6 +163,7 @@ static void on_h2_reset(void *user, struct h2_stream *h2, const struct h2_reset 
 	/* A clean end for the reader is still a broken pipe for the writer. */
 	st->error = code ? code : -EPIPE;
 	st->reset_code = reset->code;
+	st->is_reset = reset->transport_err == 0;
 	st->is_reset_remote = reset->is_remote;
 	st->stream.is_broken = h2_reset_read_error(reset) != 0;
 	/* What CONNECT_ERROR stands for (RFC 9113 section 8.5). */
@@ -424,6 +425,15 @@ void link_reset(struct stream *stream, uint32_t code)
 	struct link_stream *st = st_of(stream);
 	h2_stream_reset(st->h2, code);
 	let_go(st);
+}
+
+bool link_reset_code(const struct stream *stream, uint32_t *ret_code)
+{
+	const struct link_stream *st = st_of(stream);
+	if (!st->is_reset)
+		return false;
+	*ret_code = st->reset_code;
+	return true;
 }
 
 struct link *link_of(const struct stream *stream)

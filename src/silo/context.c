@@ -94,26 +94,43 @@ static const char *wanted_id(const struct silo *silo)
 	return own ? own->spiffe : "";
 }
 
+static void drop_request(struct workload_context *context)
+{
+	tls_key_unref(context->key);
+	context->key = NULL;
+	buf_done(&context->csr);
+}
+
+/* The request under way once more, because a connection waits for it now: it is not begun anew. */
+static bool raise_request(struct silo *silo)
+{
+	struct workload_context *context = &silo->context;
+	if (!context->is_asking || context->csr.len == 0 || strcmp(context->asked_id, wanted_id(silo)) != 0)
+		return false;
+	context->is_asking_urgent = broker_link_ask_certificate(silo->broker, context->asked_id,
+	                                    context->csr.data, context->csr.len, true) == 0;
+	return context->is_asking_urgent;
+}
+
 /* Makes a key and a request and sends it. Failures count like those of the CA. */
 static void request_certificate(struct silo *silo, bool is_urgent)
 {
 	struct workload_context *context = &silo->context;
 	struct err err = {0};
-	struct buf csr;
 	if (!wanted_id(silo)[0] || !broker_link_is_up(silo->broker))
 		return;
+	if (is_urgent && raise_request(silo))
+		return;
 	io_timer_stop(silo->io, &context->renew_timer);
-	tls_key_unref(context->key);
-	context->key = NULL;
+	drop_request(context);
 	snprintf(context->asked_id, sizeof(context->asked_id), "%s", wanted_id(silo));
-	buf_init(&csr, CSR_MAX);
+	buf_init(&context->csr, CSR_MAX);
 	int r = tls_key_new(&context->key, &err);
 	if (r == 0)
-		r = tls_csr_make(context->key, context->asked_id, &csr, &err);
+		r = tls_csr_make(context->key, context->asked_id, &context->csr, &err);
 	if (r == 0)
 		r = broker_link_ask_certificate(
-		        silo->broker, context->asked_id, csr.data, csr.len, is_urgent);
-	buf_done(&csr);
+		        silo->broker, context->asked_id, context->csr.data, context->csr.len, is_urgent);
 	if (r < 0) {
 		context_on_certificate_failed(silo, err.text[0] ? err.text : err_str(r), 0);
 		return;
@@ -134,6 +151,18 @@ static void renew_due(struct timer *timer, uint64_t now)
 static int64_t wall_s(void)
 {
 	return (int64_t)(clock_wall_us() / 1000000);
+}
+
+static uint64_t min_u64(uint64_t a, uint64_t b)
+{
+	return a < b ? a : b;
+}
+
+/* Time until the certificate has expired; once it has, no limit. */
+static uint64_t left_ms(const struct tls_identity *identity)
+{
+	int64_t left_s = tls_identity_not_after(identity) - wall_s();
+	return left_s > 0 ? (uint64_t)left_s * 1000 : UINT64_MAX;
 }
 
 static void schedule_renewal(struct silo *silo, const struct tls_identity *identity)
@@ -166,12 +195,15 @@ void context_on_certificate(struct silo *silo, const char *const *chain, size_t 
 	}
 	int r = tls_identity_new(
 	        context->key, chain, chain_cnt, roots, context->asked_id, &policy, &identity, &err);
+	if (r == 0 && tls_identity_not_after(identity) <= wall_s()) {
+		tls_identity_unref(identity);
+		r = err_set(&err, ERR_CERT_EXPIRED, "%s", err_str(ERR_CERT_EXPIRED));
+	}
 	if (r < 0) {
 		context_on_certificate_failed(silo, err.text, 0);
 		return;
 	}
-	tls_key_unref(context->key);
-	context->key = NULL;
+	drop_request(context);
 	context->backoff_ms = 0;
 	schedule_renewal(silo, identity);
 	fetch_set(&context->certificate, identity);
@@ -182,10 +214,14 @@ void context_on_certificate_failed(struct silo *silo, const char *text, uint64_t
 	struct workload_context *context = &silo->context;
 	const struct tls_identity *held = fetch_peek(&context->certificate);
 	context->is_asking = false;
+	drop_request(context);
 	context->backoff_ms = context->backoff_ms ? context->backoff_ms * 2 : RETRY_FIRST_MS;
 	if (context->backoff_ms > RETRY_MAX_MS)
 		context->backoff_ms = RETRY_MAX_MS;
 	uint64_t delay_ms = retry_ms ? retry_ms : rand_jitter(context->backoff_ms, RETRY_JITTER_PERCENT);
+	/* One try more when the certificate in use ends. */
+	if (held && !retry_ms)
+		delay_ms = min_u64(delay_ms, left_ms(held));
 	log_msg(&silo->log, LOG_WARN, TARGET, "certificate for %s failed, trying again in %llu ms: %s",
 	        context->asked_id, (unsigned long long)delay_ms, text);
 	/* A valid certificate is kept to its last second; an expired one serves nobody. */
@@ -365,8 +401,7 @@ void context_done(struct silo *silo)
 	fetch_done(&context->policies);
 	own_workload_unref(context->refused);
 	context->refused = NULL;
-	tls_key_unref(context->key);
-	context->key = NULL;
+	drop_request(context);
 }
 
 void context_ask_all(struct silo *silo)

@@ -12,6 +12,7 @@
 #include <stdint.h>
 
 #include "base/arena.h"
+#include "base/buf.h"
 #include "base/wheel.h"
 #include "culvert/records.h"
 #include "mesh/identity.h"
@@ -50,6 +51,7 @@ struct workload_context {
 	struct own_workload *refused;    /* a record none of whose addresses is ours yet */
 	struct timer refused_timer;      /* looks again: addresses may come later */
 	struct tls_key *key;             /* of the request in flight */
+	struct buf csr;                  /* the request itself, to raise it; empty when none is in flight */
 	bool is_asking;                  /* a certificate request is in flight */
 	bool is_asking_urgent;           /* it was sent as one that connections wait for */
 	struct timer renew_timer;        /* renewal, or retry after a failure */
