@@ -96,23 +96,6 @@ size_t xds_delta_known_cnt(const struct xds_delta *d, enum xds_type type)
 	return xds_known_cnt(&d->subs[type].known);
 }
 
-static bool is_resyncing(const struct xds_delta *d)
-{
-	for (int i = 0; i < XDS_TYPE_CNT; i++)
-		if (d->subs[i].resync != RESYNC_NONE)
-			return true;
-	return false;
-}
-
-void xds_delta_note_resync(struct xds_delta *d)
-{
-	bool is_on = is_resyncing(d);
-	if (is_on == d->is_replacing)
-		return;
-	d->is_replacing = is_on;
-	d->ops->replacing(d->ctx, is_on);
-}
-
 void xds_delta_close(struct xds_delta *d, const struct grpc_status *status)
 {
 	/* The first thing sent was refused for its size: the next one is smaller. A server that is merely
@@ -125,7 +108,6 @@ void xds_delta_close(struct xds_delta *d, const struct grpc_status *status)
 	/* What the whole state did not name is not known before it is in: the next stream begins anew. */
 	for (int i = 0; i < XDS_TYPE_CNT; i++)
 		d->subs[i].resync = RESYNC_NONE;
-	xds_delta_note_resync(d);
 }
 
 /* --- rejections ----------------------------------------------------------- */
@@ -484,6 +466,5 @@ size_t xds_delta_sweep(struct xds_delta *d)
 		d->subs[i].resync = RESYNC_NONE;
 		cnt += sweep_type(d, (enum xds_type)i);
 	}
-	xds_delta_note_resync(d);
 	return cnt;
 }

@@ -53,8 +53,6 @@ struct xds_delta_ops {
 	void (*remove)(void *ctx, enum xds_type type, const char *name);
 	/* Names of all records in the store that could be of that type. Negative: no memory. */
 	int (*each_name)(void *ctx, enum xds_type type, xds_name_fn *fn, void *fn_ctx);
-	/* A whole state comes in (again), or that is over: unchanged records need not be told to anybody. */
-	void (*replacing)(void *ctx, bool is_on);
 	/* One resource was refused. */
 	void (*rejected)(void *ctx, const char *name, const char *reason);
 	/* A demanded key has been answered, by whatever answer. Must not demand another from within. */

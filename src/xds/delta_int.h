@@ -60,7 +60,6 @@ struct xds_delta {
 	bool is_open;
 	bool had_message;     /* something has come on this stream */
 	bool is_receiving;    /* in the middle of a response */
-	bool is_replacing;    /* what the owner was told last */
 	size_t versions_max;  /* longest request with versions, bytes */
 	size_t versions_sent; /* longest one of this stream, 0 = none */
 	struct xds_sub subs[XDS_TYPE_CNT];
@@ -68,9 +67,6 @@ struct xds_delta {
 	struct xds_splitter splitter;
 	struct xds_message message;
 };
-
-/* Tells the owner when a replacement begins or is over. */
-void xds_delta_note_resync(struct xds_delta *delta);
 
 /* Sends ACK (nack "") or NACK. 0, -ENOMEM, or what send returned. */
 int xds_request_reply(struct xds_delta *delta, const char *type_url, const char *nonce, const char *nack);

@@ -181,7 +181,6 @@ int xds_delta_open(struct xds_delta *d)
 	d->versions_sent = 0;
 	for (unsigned i = 0; rc == 0 && i < XDS_TYPE_CNT; i++)
 		rc = open_type(d, (enum xds_type)i);
-	xds_delta_note_resync(d);
 	return rc;
 }
 
