@@ -48,6 +48,8 @@ struct readiness {
 	bool node_connected;   /* it talks to the node agent */
 	bool node_snapshot;    /* and has had the snapshot */
 	uint32_t node_pending; /* workloads that wait for a retry */
+	bool node_settled;     /* once there was a snapshot and nothing pending */
+	bool was_up;           /* proxies have been started: shared mode a warden came, dedicated the silo */
 	bool was_ready;        /* the node has been ready once */
 };
 
@@ -61,7 +63,7 @@ struct broker {
 	struct store *store;
 	struct mesh_file *mesh_file; /* NULL = none */
 	struct certs *certs;
-	struct xds *xds; /* NULL = no control plane */
+	struct xds *xds;          /* NULL = no control plane */
 	struct metrics *metrics;  /* 15020 */
 	struct h2_env *h2_env;    /* shared part of the channels to the control plane; NULL = there is none */
 	struct warden *warden;    /* the listener for wardens and the present one */
@@ -85,6 +87,9 @@ void broker_set_mesh_complete(struct broker *broker, bool is_complete);
 
 /* The daemon goes down: endpoints close, silos are answered to the end. */
 void broker_drain(struct broker *broker);
+
+/* Something that readiness hangs on has changed. */
+void broker_ready_note(struct broker *broker);
 
 /* Texts of tasks that are not done, sorted, joined by ", "; "" when the node is ready (reference
  * control.md 11.2). */

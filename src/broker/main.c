@@ -50,6 +50,10 @@ void broker_set_mesh_complete(struct broker *broker, bool is_complete)
 	if (broker->ready.mesh_complete == is_complete)
 		return;
 	broker->ready.mesh_complete = is_complete;
+	/* Loading has left holes: they go back before the node settles down. */
+	if (is_complete)
+		mem_trim();
+	broker_ready_note(broker);
 	warden_tell_mesh(broker->warden, is_complete);
 }
 

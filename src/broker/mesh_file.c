@@ -44,6 +44,8 @@ static int load(struct mesh_file *file, struct err *err)
 		return r;
 	r = local_file_apply(parsed, broker->store, err);
 	local_file_free(parsed);
+	/* The text alone is as large as what is kept of it. */
+	mem_trim();
 	if (r < 0)
 		return r;
 	struct store_counts counts = store_counts(broker->store);

@@ -11,6 +11,7 @@
 #include "base/fd.h"
 #include "base/mem.h"
 #include "broker/broker.h"
+#include "broker/metrics.h"
 #include "broker/silo_peer.h"
 #include "conn/listen.h"
 #include "ipc/ring_chan.h"
@@ -91,6 +92,8 @@ static void on_silo_state(struct broker *broker, const struct ipc_silo_state *st
 		struct pod *gone = pod_find(broker, state->uid);
 		/* The silo may still drain: it is answered, and its lines are taken, until it closes its
 		 * channel. */
+		if (gone && gone->is_up)
+			metrics_proxy(broker, false);
 		if (gone)
 			pod_free(broker, gone);
 		return;
@@ -104,10 +107,14 @@ static void on_silo_state(struct broker *broker, const struct ipc_silo_state *st
 			pod_free(broker, pod);
 		return;
 	}
-	pod->is_up = state->state == IPC_SILO_UP;
+	bool is_up = state->state == IPC_SILO_UP;
+	if (is_up != pod->is_up)
+		metrics_proxy(broker, is_up);
+	pod->is_up = is_up;
 	pod->restarts = state->restarts;
 	pod->pid = state->pid;
 	pod->netns_ino = state->netns_ino;
+	broker_ready_note(broker);
 }
 
 /* --- channel ------------------------------------------------------------- */
@@ -137,6 +144,8 @@ static int on_record(void *ctx, struct chan_msg *msg, struct err *err)
 		broker->ready.node_connected = msg->rec.node_state.connected;
 		broker->ready.node_snapshot = msg->rec.node_state.snapshot;
 		broker->ready.node_pending = msg->rec.node_state.pending_cnt;
+		broker->ready.node_settled |= msg->rec.node_state.settled;
+		broker_ready_note(broker);
 		break;
 	case IPC_DRAIN:
 		broker_drain(broker);
@@ -180,6 +189,7 @@ static void on_accept(void *ctx, int fd)
 	ring_chan_free(warden->chan);
 	warden->chan = chan;
 	broker->ready.warden_up = true;
+	broker_ready_note(broker);
 	/* A new warden reports all it has; what it does not name is gone. */
 	pods_done(broker);
 	ring_chan_send_hello(chan, &hello, -1, NULL);

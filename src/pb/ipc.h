@@ -186,6 +186,7 @@ struct ipc_node_state {
 	bool connected; /* to the node agent */
 	bool snapshot;  /* SnapshotSent has been received */
 	uint32_t pending_cnt;
+	bool settled; /* once in this warden's life a snapshot was there and nothing pending */
 };
 
 /* B->W: gate for ZDS. */
@@ -333,8 +334,9 @@ struct ipc_ask_resolve {
 
 /* What the broker's resolver found. */
 struct ipc_answer_resolve {
-	const char *host;     /* that was asked for */
-	const struct ip *ips; /* array of ip_cnt, at most 32; none: the lookup failed, or there is no A/AAAA */
+	const char *host; /* that was asked for */
+	const struct ip
+	        *ips; /* array of ip_cnt, at most 32; none: the lookup failed, or there is no A/AAAA */
 	size_t ip_cnt;
 	const char *error; /* "", or why the lookup failed */
 };

@@ -301,6 +301,7 @@ static const struct codec_field node_state_fields[] = {
 	F_VAL(struct ipc_node_state, culvert_ipc_NodeState, connected, CODEC_BOOL),
 	F_VAL(struct ipc_node_state, culvert_ipc_NodeState, snapshot, CODEC_BOOL),
 	F_VAL(struct ipc_node_state, culvert_ipc_NodeState, pending_cnt, CODEC_U32),
+	F_VAL(struct ipc_node_state, culvert_ipc_NodeState, settled, CODEC_BOOL),
 };
 CODEC_TABLE(node_state, struct ipc_node_state, culvert_ipc_NodeState);
 

@@ -223,7 +223,8 @@ void broker_link_silo_state(struct broker_link *link, const struct ipc_silo_stat
 
 static bool is_same_node(const struct ipc_node_state *a, const struct ipc_node_state *b)
 {
-	return a->connected == b->connected && a->snapshot == b->snapshot && a->pending_cnt == b->pending_cnt;
+	return a->connected == b->connected && a->snapshot == b->snapshot &&
+	       a->pending_cnt == b->pending_cnt && a->settled == b->settled;
 }
 
 void broker_link_node_state(struct broker_link *link, const struct ipc_node_state *node)

@@ -55,7 +55,8 @@ struct warden {
 	struct watch first; /* pidfd of the first process */
 	int signal_fd;
 	int first_fd;
-	bool has_mesh; /* the broker has said once that the mesh state is in */
+	bool was_settled; /* all pods of a snapshot were up at once; a broker may be younger than that */
+	bool has_mesh;    /* the broker has said once that the mesh state is in */
 	bool is_draining;
 	int status; /* exit status */
 };
@@ -149,6 +150,8 @@ static void on_first_gone(struct watch *watch, uint32_t events)
 static void tell_node_state(struct warden *warden)
 {
 	struct ipc_node_state node = zds_client_node_state(&warden->zds);
+	warden->was_settled |= node.snapshot && node.pending_cnt == 0;
+	node.settled = warden->was_settled;
 	broker_link_node_state(&warden->broker, &node);
 }
 
