@@ -40,8 +40,22 @@ void silo_peers_done(struct broker *broker);
 /* The store changed: marks what it concerns and sends it in this turn. For store_watch. */
 void silo_peers_changed(void *ctx, const struct store_change *change);
 
+/* Sends the log filter in force to all silos; later ones get it when they attach, while
+ * broker.has_log_filter.
+ */
+void silo_peers_set_log(struct broker *broker);
+
+/* The control plane has answered demands (xds_must_wait): asks that waited for it are looked at again. */
+void silo_peers_recheck(struct broker *broker);
+
 /* Asks the silo of `uid` for its state. 0, or -ENOENT (no such silo: no page comes). */
 int silo_peer_ask_state(struct broker *broker, const char *uid, uint32_t what, struct silo_state_ask *ask);
+
+/* Asks every silo for its counters, unless it still owes an answer. Returns how many answers are awaited. */
+size_t silo_peers_ask_metrics(struct broker *broker);
+
+/* The answers are awaited no longer. */
+void silo_peers_forget_metrics(struct broker *broker);
 
 /* Takes an ask back; fine when it is over. */
 void silo_peer_cancel_state(struct silo_state_ask *ask);
