@@ -136,6 +136,15 @@ void metric_labels_add(struct metric_labels *labels, const char *value)
 	}
 }
 
+bool metric_labels_append(struct metric_labels *labels, const char *bytes, size_t len)
+{
+	if (len + 1 > sizeof(labels->bytes) - labels->len)
+		return false;
+	if (labels->cnt++ > 0)
+		put(labels, "", 1);
+	return put(labels, bytes, len);
+}
+
 /* The n-th value; the last one ends with the labels. */
 static const char *value_at(const char *bytes, size_t len, size_t n, size_t *ret_len)
 {
@@ -238,6 +247,11 @@ void metric_table_done(struct metric_table *table)
 	table->bytes = 0;
 }
 
+static size_t row_size(enum metric_set set, size_t len)
+{
+	return sizeof(struct metric_row) + metric_cols(set) * sizeof(uint64_t) + 1 + len;
+}
+
 static struct metric_row *find(const struct metric_table *table, enum metric_set set, const char *labels,
         size_t len, char key[1 + METRIC_LABELS_MAX])
 {
@@ -261,7 +275,7 @@ struct metric_row *metric_table_row(
 {
 	char key[1 + METRIC_LABELS_MAX];
 	struct metric_row *row = find(table, set, labels, len, key);
-	size_t size = sizeof(*row) + metric_cols(set) * sizeof(row->values[0]) + 1 + len;
+	size_t size = row_size(set, len);
 	if (row || len > METRIC_LABELS_MAX || table->bytes + size > table->bytes_max)
 		return row;
 	row = mem_zalloc(1, size);
@@ -276,6 +290,31 @@ struct metric_row *metric_table_row(
 	}
 	table->bytes += size;
 	return row;
+}
+
+/* What metric_table_sweep hands through the map. */
+struct sweep {
+	struct metric_table *table;
+	bool (*drop)(const struct metric_row *row, void *ctx);
+	void *ctx;
+};
+
+static bool sweep_row(void *item, void *ctx)
+{
+	const struct sweep *sweep = ctx;
+	struct metric_row *row = item;
+	if (!sweep->drop(row, sweep->ctx))
+		return false;
+	sweep->table->bytes -= row_size(row->set, row->len);
+	mem_free(row);
+	return true;
+}
+
+void metric_table_sweep(
+        struct metric_table *table, bool (*drop)(const struct metric_row *row, void *ctx), void *ctx)
+{
+	struct sweep sweep = {.table = table, .drop = drop, .ctx = ctx};
+	map_sweep(&table->rows, sweep_row, &sweep);
 }
 
 static int compare(const void *a, const void *b)

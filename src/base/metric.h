@@ -104,6 +104,9 @@ void metric_labels_init(struct metric_labels *labels);
  * is cut. */
 void metric_labels_add(struct metric_labels *labels, const char *value);
 
+/* Adds values that are labels already; false (and nothing added) without room. */
+bool metric_labels_append(struct metric_labels *labels, const char *bytes, size_t len);
+
 /* Turns every value that the mesh chooses into "overflow"; what the proxy chooses stays. Without TAIL labels.
  */
 void metric_labels_overflow(struct metric_labels *labels, enum metric_set set);
@@ -131,6 +134,10 @@ struct metric_row *metric_table_row(
 /* The same, but NULL when there is none. */
 struct metric_row *metric_table_find(
         const struct metric_table *table, enum metric_set set, const char *labels, size_t len);
+
+/* Frees every row for which drop says so; drop must not touch the table. */
+void metric_table_sweep(
+        struct metric_table *table, bool (*drop)(const struct metric_row *row, void *ctx), void *ctx);
 
 /* All rows ordered by set and labels; array of metric rows, caller frees with mem_free. 0 or -ENOMEM. */
 int metric_table_sorted(const struct metric_table *table, struct metric_row ***ret_rows, size_t *ret_cnt);
