@@ -10,6 +10,9 @@
 
 /* Most that options ndots: may ask for (resolv.conf(5)). */
 #define NDOTS_MAX 15
+/* Most seconds and attempts that options may ask for (resolv.conf(5)). */
+#define TIMEOUT_MAX 30
+#define ATTEMPTS_MAX 5
 #define DNS_PORT 53
 
 /* A word of a line, borrowed. */
@@ -76,14 +79,30 @@ static void take_search(const struct word *word, struct resolv_conf *conf)
 	conf->search[conf->search_cnt++][len] = '\0';
 }
 
+/* The number of an option `name` (which ends with a colon), at most max; false when the word is not that
+ * option. */
+static bool option_number(const struct word *word, const char *name, uint64_t max, uint64_t *ret_value)
+{
+	size_t len = strlen(name);
+	if (word->len <= len || memcmp(word->at, name, len) != 0 ||
+	        num_parse(word->at + len, word->len - len, UINT32_MAX, ret_value) < 0)
+		return false;
+	if (*ret_value > max)
+		*ret_value = max;
+	return true;
+}
+
 static void take_option(const struct word *word, struct resolv_conf *conf)
 {
-	static const char name[] = "ndots:";
 	uint64_t value;
-	if (word->len <= sizeof(name) - 1 || memcmp(word->at, name, sizeof(name) - 1) != 0)
-		return;
-	if (num_parse(word->at + sizeof(name) - 1, word->len - (sizeof(name) - 1), UINT32_MAX, &value) == 0)
-		conf->ndots = value > NDOTS_MAX ? NDOTS_MAX : (unsigned)value;
+	if (option_number(word, "ndots:", NDOTS_MAX, &value))
+		conf->ndots = (unsigned)value;
+	else if (option_number(word, "timeout:", TIMEOUT_MAX, &value) && value > 0)
+		conf->timeout_ms = (uint32_t)value * 1000;
+	else if (option_number(word, "attempts:", ATTEMPTS_MAX, &value) && value > 0)
+		conf->attempts = (uint32_t)value;
+	else if (is_word(word, "edns0"))
+		conf->edns = true;
 }
 
 static void take_line(const struct word *line, struct resolv_conf *conf)
@@ -112,7 +131,7 @@ void resolv_conf_parse(const char *text, size_t len, struct resolv_conf *ret_con
 {
 	const char *at = text;
 	struct word line;
-	*ret_conf = (struct resolv_conf){.ndots = 1};
+	*ret_conf = (struct resolv_conf){.ndots = 1, .timeout_ms = 5000, .attempts = 2};
 	while (len > 0 && next_line(&at, text + len, &line))
 		take_line(&line, ret_conf);
 }

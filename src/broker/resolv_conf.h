@@ -24,6 +24,9 @@ struct resolv_conf {
 	size_t server_cnt;
 	char search[RESOLV_SEARCH_MAX][DNS_TEXT_MAX];
 	size_t search_cnt;
+	uint32_t timeout_ms; /* of one attempt; 5 s unless set, at most 30 s */
+	uint32_t attempts;   /* with each server; 2 unless set, 1 to 5 */
+	bool edns;           /* option edns0 */
 	unsigned ndots; /* names with fewer dots go through the search list first; 1 unless set, at most 15 */
 };
 

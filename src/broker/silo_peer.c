@@ -10,6 +10,7 @@
 #include "base/mem.h"
 #include "broker/broker.h"
 #include "broker/certs.h"
+#include "broker/resolv_send.h"
 #include "broker/xds.h"
 #include "broker/metrics.h"
 #include "dns/names.h"
@@ -615,6 +616,16 @@ static int on_answer_metrics(struct silo_peer *peer, struct chan_msg *msg, struc
 
 /* --- life ---------------------------------------------------------------- */
 
+static int on_ask_resolver(struct silo_peer *peer, struct chan_msg *msg, struct err *err)
+{
+	struct err why = {0};
+	(void)err;
+	if (resolv_send(peer->chan, msg->rec.id, &why) < 0)
+		log_msg(&peer->broker->log, LOG_ERROR, TARGET, "the resolver's configuration cannot be sent: %s",
+		        why.text);
+	return 0;
+}
+
 /* One handler a type; the guard let nothing else through. */
 static const struct {
 	enum ipc_type type;
@@ -627,6 +638,7 @@ static const struct {
         {IPC_EVICT, on_evict},
         {IPC_ASK_CERTIFICATE, on_ask_certificate},
         {IPC_LOG_PIPE, on_log_pipe},
+        {IPC_ASK_RESOLVER, on_ask_resolver},
         {IPC_ANSWER_STATE, on_answer_state},
         {IPC_ANSWER_METRICS, on_answer_metrics},
 };

@@ -25,10 +25,10 @@
 #define EDNS_DO 0x8000
 /* Bytes of an OPT without options. */
 #define OPT_LEN 11
-/* c-ares leaves the data of every record unread. */
+/* c-ares leaves the data of records unread, but an SOA's, which limits how long nothing is remembered. */
 #define RAW                                                                                                  \
-	(ARES_DNS_PARSE_AN_BASE_RAW | ARES_DNS_PARSE_NS_BASE_RAW | ARES_DNS_PARSE_AR_BASE_RAW |              \
-	        ARES_DNS_PARSE_AN_EXT_RAW | ARES_DNS_PARSE_NS_EXT_RAW)
+	(ARES_DNS_PARSE_AN_BASE_RAW | ARES_DNS_PARSE_AR_BASE_RAW | ARES_DNS_PARSE_AN_EXT_RAW |               \
+	        ARES_DNS_PARSE_NS_EXT_RAW)
 
 /* Puts a header at the front; counts are set at the end. */
 static void header_add(struct buf *out, uint16_t id, uint16_t flags, uint16_t questions)
@@ -215,7 +215,7 @@ int dns_local_write(
 	int target_len = local->cname ? wire_name_parse(local->cname, target) : 0;
 	if (target_len < 0)
 		return target_len;
-	answer_begin(&wire, out, query, answer_flags(query) | AA);
+	answer_begin(&wire, out, query, (uint16_t)(answer_flags(query) | (local->is_foreign ? 0 : AA)));
 	if (target_len) {
 		cname_add(&wire, query, target, (size_t)target_len, local->ttl);
 		owner = target;
@@ -373,6 +373,20 @@ static void section_ttl(const ares_dns_record_t *record, ares_dns_section_t sect
 	}
 }
 
+/* How long it may be remembered that there is nothing (RFC 2308 5), seconds. */
+static uint32_t nothing_ttl(const ares_dns_record_t *record)
+{
+	size_t cnt = ares_dns_record_rr_cnt(record, ARES_SECTION_AUTHORITY);
+	for (size_t i = 0; i < cnt; i++) {
+		const ares_dns_rr_t *rr = ares_dns_record_rr_get_const(record, ARES_SECTION_AUTHORITY, i);
+		if (ares_dns_rr_get_type(rr) != ARES_REC_TYPE_SOA)
+			continue;
+		uint32_t minimum = ares_dns_rr_get_u32(rr, ARES_RR_SOA_MINIMUM);
+		return minimum < ares_dns_rr_get_ttl(rr) ? minimum : ares_dns_rr_get_ttl(rr);
+	}
+	return 0;
+}
+
 int dns_reply_read(const uint8_t *data, size_t len, uint16_t id, const struct dns_question *question,
         struct dns_reply *ret_reply)
 {
@@ -399,7 +413,7 @@ int dns_reply_read(const uint8_t *data, size_t len, uint16_t id, const struct dn
 	section_ttl(record, ARES_SECTION_ANSWER, &reply);
 	section_ttl(record, ARES_SECTION_ADDITIONAL, &reply);
 	if (reply.answer_cnt == 0)
-		reply.ttl = 0;
+		reply.ttl = nothing_ttl(record);
 	ares_dns_record_destroy(record);
 	*ret_reply = reply;
 	return 0;

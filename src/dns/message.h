@@ -88,6 +88,7 @@ struct dns_local {
 	size_t ip_cnt;
 	const char *cname; /* the name that owns the addresses; NULL = the name asked for */
 	uint32_t ttl;      /* seconds */
+	bool is_foreign;   /* not of the mesh (hosts file, localhost): without AA */
 };
 
 /*
@@ -121,7 +122,8 @@ struct dns_reply {
 	uint8_t rcode; /* the lower four bits */
 	bool is_truncated;
 	size_t answer_cnt; /* records in the answer section */
-	uint32_t ttl;      /* the smallest of answers and additionals, seconds; 0 when there is none */
+	uint32_t ttl;      /* how long it holds, seconds: the smallest of answers and additionals; of a reply
+	                      without      answers what its SOA says (RFC 2308 5); 0 when there is none */
 };
 
 /*

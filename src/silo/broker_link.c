@@ -12,6 +12,7 @@
 #include "base/mem.h"
 #include "ipc/gather.h"
 #include "ipc/ring_chan.h"
+#include "silo/dns.h"
 #include "silo/dump.h"
 #include "silo/metrics.h"
 #include "silo/silo.h"
@@ -79,6 +80,18 @@ int broker_link_ask_certificate(
 		return (int)id;
 	link->certificate_id = (uint32_t)id;
 	return 0;
+}
+
+bool broker_link_ask_resolver(struct broker_link *link)
+{
+	struct ipc_record rec = {.type = IPC_ASK_RESOLVER};
+	return send_ask(link, &rec) >= 0;
+}
+
+void broker_link_ask_resolve(struct broker_link *link, const char *host)
+{
+	struct ipc_record rec = {.type = IPC_ASK_RESOLVE, .ask_resolve = {.host = host}};
+	send_ask(link, &rec);
 }
 
 static struct ipc_key wire_key(const struct view_key *key)
@@ -179,6 +192,13 @@ static int on_view(struct broker_link *link, struct chan_msg *msg, struct err *e
 	return 0;
 }
 
+static int on_resolve(struct broker_link *link, struct chan_msg *msg, struct err *err)
+{
+	(void)err;
+	resolver_answer(&link->silo->resolver, &msg->rec.answer_resolve);
+	return 0;
+}
+
 static int on_policies(struct broker_link *link, struct chan_msg *msg, struct err *err)
 {
 	struct arena *arena;
@@ -190,6 +210,13 @@ static int on_policies(struct broker_link *link, struct chan_msg *msg, struct er
 		return r;
 	context_on_policies(
 	        link->silo, arena, whole.answer_policies.policies, whole.answer_policies.policy_cnt);
+	return 0;
+}
+
+static int on_resolver(struct broker_link *link, struct chan_msg *msg, struct err *err)
+{
+	(void)err;
+	dns_on_resolver(link->silo, &msg->rec.answer_resolver);
 	return 0;
 }
 
@@ -263,7 +290,9 @@ static const struct {
         {IPC_ANSWER_VIEW, on_view},
         {IPC_ANSWER_WORKLOAD, on_workload},
         {IPC_ANSWER_POLICIES, on_policies},
+        {IPC_ANSWER_RESOLVE, on_resolve},
         {IPC_ANSWER_CERTIFICATE, on_certificate},
+        {IPC_ANSWER_RESOLVER, on_resolver},
         {IPC_FORGET_ALL, on_forget_all},
         {IPC_SET_LOG, on_set_log},
         {IPC_ASK_STATE, on_ask_state},
@@ -384,6 +413,7 @@ int broker_link_attach(struct broker_link *link, int fd)
 	send_log_pipe(link);
 	context_ask_all(silo);
 	cache_ask_pending(&silo->cache);
+	resolver_ask_again(&silo->resolver);
 	return 0;
 }
 

@@ -43,8 +43,14 @@ void broker_link_ask_policies(struct broker_link *link);
 int broker_link_ask_certificate(
         struct broker_link *link, const char *identity, const uint8_t *csr, size_t csr_len, bool is_urgent);
 
+/* Asks for the addresses of a host name; without a broker nothing happens. For resolver. */
+void broker_link_ask_resolve(struct broker_link *link, const char *host);
+
 /* Asks for a view; false when not now. For cache. */
 bool broker_link_ask_view(struct broker_link *link, const struct view_key *key);
+
+/* Asks how the daemon resolves names; the answer goes to dns_on_resolver(). False: not now. */
+bool broker_link_ask_resolver(struct broker_link *link);
 
 /* Says that a view is no longer wanted. For cache. */
 void broker_link_evict(struct broker_link *link, const struct view_key *key);

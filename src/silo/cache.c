@@ -7,6 +7,7 @@
 #include <string.h>
 
 #include "base/mem.h"
+#include "silo/resolver.h"
 
 /* One key and its fetch. */
 struct entry {
@@ -210,7 +211,16 @@ static int source_view(void *ctx, const struct view_key *key, struct view **ret_
 	return cache_view(source->cache, key, ret_view, &source->missing);
 }
 
+static int source_resolve(void *ctx, const char *hostname, struct ip *ret_ips, size_t max, size_t *ret_cnt)
+{
+	struct cache_source *source = ctx;
+	if (!source->resolver)
+		return -EHOSTUNREACH;
+	return resolver_get(source->resolver, hostname, ret_ips, max, ret_cnt, &source->missing);
+}
+
 void cache_source_init(struct cache_source *source, struct cache *cache)
 {
-	*source = (struct cache_source){.source = {.ctx = source, .view = source_view}, .cache = cache};
+	*source = (struct cache_source){
+	        .source = {.ctx = source, .view = source_view, .resolve = source_resolve}, .cache = cache};
 }

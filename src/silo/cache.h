@@ -63,11 +63,14 @@ void cache_ask_pending(struct cache *cache);
 /* Number of entries. */
 size_t cache_cnt(const struct cache *cache);
 
+struct resolver;
+
 /* A source of views for routing that remembers what was missing. */
 struct cache_source {
 	struct mesh_source source; /* give this to route_* */
 	struct cache *cache;
-	struct fetch *missing; /* after -EAGAIN: wait for this one; else NULL */
+	struct resolver *resolver; /* for workloads that have only a host name; NULL: they are unreachable */
+	struct fetch *missing;     /* after -EAGAIN: wait for this one; else NULL */
 };
 
 /* Prepares a source over `cache`. */

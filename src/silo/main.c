@@ -10,9 +10,11 @@
 #include <stdlib.h>
 #include <unistd.h>
 
+#include "base/mem.h"
 #include "base/proc.h"
 #include "silo/broker_link.h"
 #include "silo/metrics.h"
+#include "silo/dns.h"
 #include "silo/sandbox.h"
 #include "silo/silo.h"
 #include "silo/track.h"
@@ -83,16 +85,27 @@ static void init_parts(struct silo *silo)
 	list_init(&silo->deliveries);
 	context_init(silo);
 	cache_init(&silo->cache, silo->io, LIMIT_SILO_VIEWS, &CACHE_OPS, silo);
+	resolver_init(&silo->resolver, silo);
 	pool_init(&silo->pool, silo);
+}
+
+/* Nothing has happened for a while: working memory shrinks to what an idle silo needs. */
+static void idle(void *ctx)
+{
+	struct silo *silo = ctx;
+	h2_env_rest(silo->h2_env);
+	mem_forget(&silo->scratch, sizeof(silo->scratch));
 }
 
 /* Reverse order of making; the kernel would do most of it, a leak checker wants to see it. */
 static void dispose(struct silo *silo)
 {
 	warden_link_free(silo->warden);
+	dns_stop(silo->dns);
 	pool_done(&silo->pool);
 	metrics_done(silo);
 	cache_done(&silo->cache);
+	resolver_done(&silo->resolver);
 	context_done(silo);
 	broker_link_free(silo->broker);
 	silo->broker = NULL;
@@ -115,6 +128,7 @@ static int serve(struct silo *silo, struct err *err)
 	if (r < 0)
 		return r;
 	init_parts(silo);
+	io_on_idle(silo->io, idle, silo);
 	fetch_watch_add(&silo->context.policies, &silo->policies_watch, policies_changed);
 	r = warden_link_new(silo, BIRTH_FD, &silo->warden);
 	if (r < 0)

@@ -29,6 +29,7 @@ struct outbound {
 	struct conn conn;
 	struct list node;    /* in silo.outbounds */
 	struct stream *down; /* the application's socket; the pump's once it runs */
+	struct chain early;  /* what the application said before the pump runs (SOCKS5) */
 	struct addr src;     /* the application's address */
 	struct addr dst;     /* what it dialled */
 	uint64_t start_ms;
@@ -62,7 +63,8 @@ static void out_free(struct outbound *out)
 	dial_cancel(out->dial);
 	pump_free(out->pump);
 	hbone_free(out->hbone);
-	stream_free(out->down);
+	silo_refuse(out->conn.silo, out->down);
+	chain_clear(&out->early);
 	route_done(&out->route);
 	own_workload_unref(out->own);
 	for (size_t i = 0; i < out->env.avoid_cnt; i++)
@@ -193,7 +195,7 @@ static const struct pump_events PUMP_EVENTS = {.on_done = on_pump_done};
 /* Takes `up` over. */
 static void start_copy(struct outbound *out, struct stream *up)
 {
-	int r = pump_start(out->down, up, NULL, &PUMP_EVENTS, out, &out->pump);
+	int r = pump_start(out->down, up, &out->early, &PUMP_EVENTS, out, &out->pump);
 	if (r < 0) {
 		stream_free(up);
 		finish(out, err_str(r));
@@ -323,6 +325,7 @@ static void step_route(struct outbound *out)
 	struct route route;
 	struct err err = {0};
 	cache_source_init(&source, &silo->cache);
+	source.resolver = &silo->resolver;
 	int r = route_outbound(&out->env, &source.source, out->own->workload, &out->dst, &route, &err);
 	if (r == -EAGAIN && source.missing) {
 		fetch_wait_start(source.missing, &out->wait, SILO_FETCH_MS, on_view);
@@ -370,45 +373,57 @@ static void step_workload(struct outbound *out)
 }
 
 /* Fills in where the connection came from and was going to. */
-static int find_addresses(struct outbound *out, int fd)
+static int find_addresses(struct silo *silo, int fd, struct addr *ret_src, struct addr *ret_dst)
 {
-	int r = sock_peer_addr(fd, &out->src);
+	int r = sock_peer_addr(fd, ret_src);
 	if (r < 0)
 		return r;
-	r = sock_original_dst(fd, &out->dst);
+	r = sock_original_dst(fd, ret_dst);
 	if (r == 0)
 		return 0;
-	log_msg(&out->conn.silo->log, LOG_WARN, "ztunnel::socket", "failed to read SO_ORIGINAL_DST: %s",
-	        err_str(r));
-	return sock_local_addr(fd, &out->dst);
+	log_msg(&silo->log, LOG_WARN, "ztunnel::socket", "failed to read SO_ORIGINAL_DST: %s", err_str(r));
+	return sock_local_addr(fd, ret_dst);
 }
 
-void outbound_accept(struct silo *silo, int fd)
+void outbound_begin(struct silo *silo, struct stream *down, const struct addr *src, const struct addr *dst,
+        struct chain *early)
 {
 	struct outbound *out = mem_zalloc(1, sizeof(*out));
 	if (!out || !silo_conn_add(silo, &out->conn, &CONN_OPS)) {
 		mem_free(out);
-		fd_close(&fd);
+		stream_free(down);
+		chain_clear(early);
 		return;
 	}
 	list_init(&out->node);
 	list_add_tail(&silo->outbounds, &out->node);
 	meta_traceparent_make(out->traceparent);
 	out->start_ms = io_now_ms(silo->io);
-	int r = find_addresses(out, fd);
-	if (r == 0)
-		r = sock_new(silo->io, fd, &out->down);
-	if (r < 0) {
-		fd_close(&fd);
-		out_free(out);
-		return;
-	}
+	out->down = down;
+	out->src = *src;
+	out->dst = *dst;
+	chain_move(&out->early, early);
 	out->env = silo_route_env(silo, &out->src.ip);
 	if (ip_is_loopback(&out->dst.ip) && route_is_illegal_port(&out->env, out->dst.port)) {
 		deny(out, err_str(ERR_SELF_CALL));
 		return;
 	}
 	step_workload(out);
+}
+
+void outbound_accept(struct silo *silo, int fd)
+{
+	struct addr src;
+	struct addr dst;
+	struct stream *down;
+	struct chain early = {0};
+	int r = find_addresses(silo, fd, &src, &dst);
+	if (r == 0)
+		r = sock_new(silo->io, fd, &down);
+	if (r < 0)
+		fd_close(&fd);
+	else
+		outbound_begin(silo, down, &src, &dst, &early);
 }
 
 /* --- dump ---------------------------------------------------------------- */

@@ -9,9 +9,19 @@
 #include "pb/ipc.h"
 
 struct arena;
+struct chain;
 struct silo;
+struct stream;
 
-/* Takes an accepted descriptor over and sees it through to its access-log line. */
+/*
+ * Sees a connection through to its access-log line: `down` is the application's, whose address is `src` and
+ * who wants `dst`. Takes over the stream, which must not have been read to its end, and the bytes in `early`
+ * that were read of it already.
+ */
+void outbound_begin(struct silo *silo, struct stream *down, const struct addr *src, const struct addr *dst,
+        struct chain *early);
+
+/* The same for a descriptor accepted on 15001. */
 void outbound_accept(struct silo *silo, int fd);
 
 /* Describes all present outbound connections in `arena`; returns how many, *ret_all is NULL when memory is

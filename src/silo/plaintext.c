@@ -54,9 +54,11 @@ static int on_connected(struct delivery *d)
 
 static void on_refused(struct delivery *d, int status)
 {
-	/* Nothing can be said on a plain connection: it is closed. */
-	(void)d;
-	(void)status;
+	/* Nothing can be said on a plain connection: it is refused or closed. */
+	if (status != ROUTE_STATUS_UNAVAILABLE)
+		return;
+	silo_refuse(d->silo, d->down);
+	d->down = NULL;
 }
 
 static void on_ended(struct delivery *d)

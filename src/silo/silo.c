@@ -7,10 +7,12 @@
 
 #include "base/mem.h"
 #include "base/rand.h"
+#include "silo/dns.h"
 #include "silo/inbound.h"
 #include "silo/metrics.h"
 #include "silo/outbound.h"
 #include "silo/plaintext.h"
+#include "silo/socks_client.h"
 #include "silo/warden_link.h"
 
 static const char TARGET[] = "ztunnel::proxy";
@@ -23,6 +25,7 @@ static const struct {
         [SILO_PORT_OUTBOUND] = {ROUTE_PORT_OUTBOUND, "outbound"},
         [SILO_PORT_PLAINTEXT] = {ROUTE_PORT_PASSTHROUGH, "inbound plaintext"},
         [SILO_PORT_HBONE] = {ROUTE_PORT_INBOUND, "inbound"},
+        [SILO_PORT_SOCKS] = {ROUTE_PORT_SOCKS, "socks5"},
 };
 
 /* The drain is over: says so and lets the loop end. */
@@ -96,6 +99,14 @@ struct dial_opts silo_dial_opts(const struct silo *silo, const struct addr *dst)
 	};
 }
 
+void silo_refuse(const struct silo *silo, struct stream *down)
+{
+	if (down && silo->settings.reset_fidelity && down->taken == 0 && stream_queued(down) == 0)
+		stream_reset(down);
+	else
+		stream_free(down);
+}
+
 bool silo_keeps_source(const struct silo *silo)
 {
 	/* Unset means: where possible; the dial itself degrades with a warning. */
@@ -132,6 +143,11 @@ static void on_hbone(void *ctx, int fd)
 	inbound_accept(ctx, fd);
 }
 
+static void on_socks(void *ctx, int fd)
+{
+	socks_accept(ctx, fd);
+}
+
 static void on_accept_error(void *ctx, int code)
 {
 	struct silo *silo = ctx;
@@ -142,6 +158,7 @@ static const struct listen_events LISTEN_EVENTS[SILO_PORT_CNT] = {
         [SILO_PORT_OUTBOUND] = {.on_accept = on_outbound, .on_error = on_accept_error},
         [SILO_PORT_PLAINTEXT] = {.on_accept = on_plaintext, .on_error = on_accept_error},
         [SILO_PORT_HBONE] = {.on_accept = on_hbone, .on_error = on_accept_error},
+        [SILO_PORT_SOCKS] = {.on_accept = on_socks, .on_error = on_accept_error},
 };
 
 int silo_listen(struct silo *silo, enum silo_port port, int fd)
@@ -150,8 +167,8 @@ int silo_listen(struct silo *silo, enum silo_port port, int fd)
 	struct log_line line;
 	struct addr local;
 	char text[ADDR_STR_MAX];
-	/* HBONE finds dead peers by its own pings (dataplane 2.3). */
-	if (port != SILO_PORT_HBONE)
+	/* HBONE finds dead peers by its own pings; who comes by SOCKS5 is on this machine (dataplane 2.3). */
+	if (port != SILO_PORT_HBONE && port != SILO_PORT_SOCKS)
 		opts.keepalive = keepalive_of(&silo->settings);
 	int r = listen_start(silo->io, fd, &opts, &LISTEN_EVENTS[port], silo, &silo->listeners[port]);
 	if (r < 0)
@@ -171,6 +188,8 @@ int silo_listen(struct silo *silo, enum silo_port port, int fd)
 
 static void stop_listening(struct silo *silo)
 {
+	/* A successor has its own sockets: what would arrive here would be lost. */
+	dns_stop(silo->dns);
 	for (size_t i = 0; i < SILO_PORT_CNT; i++) {
 		listen_stop(silo->listeners[i]);
 		silo->listeners[i] = NULL;

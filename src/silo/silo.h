@@ -23,8 +23,10 @@
 #include "silo/cache.h"
 #include "silo/context.h"
 #include "silo/pool.h"
+#include "silo/resolver.h"
 
 struct broker_link;
+struct dns;
 struct metrics;
 struct warden_link;
 
@@ -43,7 +45,7 @@ enum silo_phase {
 };
 
 /* The listeners of a silo, by what arrives there. */
-enum silo_port { SILO_PORT_OUTBOUND, SILO_PORT_PLAINTEXT, SILO_PORT_HBONE, SILO_PORT_CNT };
+enum silo_port { SILO_PORT_OUTBOUND, SILO_PORT_PLAINTEXT, SILO_PORT_HBONE, SILO_PORT_SOCKS, SILO_PORT_CNT };
 
 struct silo;
 struct conn;
@@ -81,8 +83,10 @@ struct silo {
 
 	struct workload_context context; /* the awaitable fetches */
 	struct cache cache;              /* views by key */
+	struct resolver resolver;        /* addresses of host names that the mesh does not resolve */
 	struct pool pool;                /* outbound tunnels */
 	struct broker_link *broker;
+	struct dns *dns; /* NULL = no DNS listener was inherited, or closed */
 	struct warden_link *warden;
 
 	struct listener *listeners[SILO_PORT_CNT]; /* NULL = not there, or closed */
@@ -122,6 +126,13 @@ struct route_env silo_route_env(const struct silo *silo, const struct ip *source
 
 /* HTTP/2 settings of a tunnel as the environment has them. */
 void silo_h2_config(const struct silo *silo, bool is_server, struct h2_config *ret_config);
+
+/*
+ * Lets go of the connection of an application that could not be connected further: by RST, which is the nearest to
+ * a refused connect that a transparent proxy can show (unless CULVERT_RESET_FIDELITY is off, or it was told
+ * something already). NULL is fine.
+ */
+void silo_refuse(const struct silo *silo, struct stream *down);
 
 /* Whether inbound connections keep the client's source address. */
 bool silo_keeps_source(const struct silo *silo);

@@ -12,6 +12,7 @@
 #include "base/mem.h"
 #include "ipc/ring_chan.h"
 #include "silo/broker_link.h"
+#include "silo/dns.h"
 #include "silo/silo.h"
 
 static const char TARGET[] = "culvert::silo::warden";
@@ -106,6 +107,12 @@ static int inherit(struct warden_link *link, const struct ipc_inherited *it)
 		return silo_listen(silo, SILO_PORT_PLAINTEXT, it->fd);
 	case IPC_FD_INBOUND_HBONE:
 		return silo_listen(silo, SILO_PORT_HBONE, it->fd);
+	case IPC_FD_SOCKS5:
+		return silo_listen(silo, SILO_PORT_SOCKS, it->fd);
+	case IPC_FD_DNS_UDP:
+	case IPC_FD_DNS_TCP:
+		/* One for an address that this namespace does not have was left out. */
+		return fcntl(it->fd, F_GETFD) < 0 ? 0 : dns_serve(silo, it->fd, it->kind == IPC_FD_DNS_TCP);
 	case IPC_FD_CONTROL:
 		return listen_start(silo->io, it->fd, &none, &CONTROL_EVENTS, link, &link->control);
 	case IPC_FD_NETNS:

@@ -18,15 +18,42 @@ static struct addr wildcard(const struct settings *settings, uint16_t port)
 	return (struct addr){.ip = {.family = settings->ipv6_enabled ? 6 : 4}, .port = port};
 }
 
+/* Both transports on an address. */
+static size_t dns_pair(struct listen_spec *specs, const struct addr *addr)
+{
+	specs[0] = (struct listen_spec){IPC_FD_DNS_UDP, *addr, SOCK_DGRAM};
+	specs[1] = (struct listen_spec){IPC_FD_DNS_TCP, *addr, SOCK_STREAM};
+	return 2;
+}
+
+/* The DNS proxy (control.md 10.1). */
+static size_t dns_table(const struct settings *settings, struct listen_spec *specs)
+{
+	struct addr loopback4 = {.ip = ip_v4(127, 0, 0, 1), .port = settings->dns_addr.port};
+	struct addr loopback6 = {.ip = {.family = 6, .b = {[15] = 1}}, .port = settings->dns_addr.port};
+	if (!settings->dns_enabled)
+		return 0;
+	if (!settings->dns_localhost)
+		return dns_pair(specs, &settings->dns_addr);
+	size_t cnt = dns_pair(specs, &loopback4);
+	if (settings->ipv6_enabled)
+		cnt += dns_pair(specs + cnt, &loopback6);
+	for (size_t i = 2; i < cnt; i++)
+		specs[i].is_optional = true;
+	return cnt;
+}
+
 size_t listen_table(const struct settings *settings, struct listen_spec specs[LISTEN_MAX])
 {
 	size_t cnt = 0;
 	if (!settings->enable_proxy)
-		return 0;
+		return dns_table(settings, specs);
 	specs[cnt++] = (struct listen_spec){IPC_FD_INBOUND_HBONE, wildcard(settings, 15008), SOCK_STREAM};
 	specs[cnt++] = (struct listen_spec){IPC_FD_INBOUND_PLAINTEXT, wildcard(settings, 15006), SOCK_STREAM};
 	specs[cnt++] = (struct listen_spec){IPC_FD_OUTBOUND, wildcard(settings, 15001), SOCK_STREAM};
-	return cnt;
+	if (settings->socks5)
+		specs[cnt++] = (struct listen_spec){IPC_FD_SOCKS5, {ip_v4(127, 0, 0, 1), 15080}, SOCK_STREAM};
+	return cnt + dns_table(settings, specs + cnt);
 }
 
 /* Names of the kinds that bind and setsockopt really give; the text is for people, the agent only tests that
@@ -91,6 +118,10 @@ int listen_open(const struct settings *settings, const struct listen_spec *spec,
 	struct sockaddr_storage sa;
 	socklen_t len = addr_to_sockaddr(&spec->addr, &sa);
 	int fd = socket(sa.ss_family, spec->type | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
+	if (fd < 0 && spec->is_optional && errno == EAFNOSUPPORT) {
+		*ret_fd = -1;
+		return 0;
+	}
 	if (fd < 0)
 		return fail(spec, -errno, err);
 	int rc = set_options(settings, spec, fd);
@@ -100,6 +131,11 @@ int listen_open(const struct settings *settings, const struct listen_spec *spec,
 		rc = -errno;
 	if (rc < 0) {
 		fd_close(&fd);
+		/* The namespace has no such address: IPv6 may be off in one and on in the next. */
+		if (spec->is_optional && rc == -EADDRNOTAVAIL) {
+			*ret_fd = -1;
+			return 0;
+		}
 		return fail(spec, rc, err);
 	}
 	*ret_fd = fd;

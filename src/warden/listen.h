@@ -24,6 +24,7 @@ struct listen_spec {
 	enum ipc_fd_kind kind;
 	struct addr addr; /* IPv6 wildcard means dual stack */
 	int type;         /* SOCK_STREAM or SOCK_DGRAM */
+	bool is_optional; /* left out where the namespace has no such address */
 };
 
 /* Fills specs with what the settings ask for, in upstream's order of creation; returns how many. */
@@ -31,8 +32,8 @@ size_t listen_table(const struct settings *settings, struct listen_spec specs[LI
 
 /*
  * Makes one listener in the namespace of the calling process: close-on-exec,
- * non-blocking. -errno with the text that goes into the Ack, e.g.
- * Bind([::]:15008, Os { code: 98, kind: AddrInUse, message: "Address already in use" }).
+ * non-blocking; *ret_fd = -1 for an optional one that cannot be. -errno with the text that goes into the Ack,
+ * e.g. Bind([::]:15008, Os { code: 98, kind: AddrInUse, message: "Address already in use" }).
  */
 int listen_open(
         const struct settings *settings, const struct listen_spec *spec, int *ret_fd, struct err *err);

@@ -57,6 +57,36 @@ static void test_table(void **state)
 	assert_int_equal(listen_table(&settings, specs), 0);
 }
 
+static void expect_dns(const struct listen_spec *spec, int type, const char *text, bool is_optional)
+{
+	char dst[ADDR_STR_MAX];
+	assert_int_equal(spec->kind, type == SOCK_DGRAM ? IPC_FD_DNS_UDP : IPC_FD_DNS_TCP);
+	assert_int_equal(spec->type, type);
+	assert_int_equal(spec->is_optional, is_optional);
+	assert_string_equal(addr_format(&spec->addr, dst), text);
+}
+
+static void test_dns_table(void **state)
+{
+	struct listen_spec specs[LISTEN_MAX];
+	struct settings settings = usual;
+	settings.dns_enabled = true;
+	settings.dns_localhost = true;
+	settings.dns_addr = (struct addr){.port = 15053};
+	assert_int_equal(listen_table(&settings, specs), 7);
+	expect_dns(&specs[3], SOCK_DGRAM, "127.0.0.1:15053", false);
+	expect_dns(&specs[4], SOCK_STREAM, "127.0.0.1:15053", false);
+	expect_dns(&specs[5], SOCK_DGRAM, "[::1]:15053", true);
+	expect_dns(&specs[6], SOCK_STREAM, "[::1]:15053", true);
+	settings.ipv6_enabled = false;
+	assert_int_equal(listen_table(&settings, specs), 5);
+	settings.enable_proxy = false;
+	settings.dns_localhost = false;
+	settings.dns_addr.ip = ip_v4(10, 0, 0, 1);
+	assert_int_equal(listen_table(&settings, specs), 2);
+	expect_dns(&specs[0], SOCK_DGRAM, "10.0.0.1:15053", false);
+}
+
 static int open_first(const struct settings *settings, struct err *err)
 {
 	struct listen_spec specs[LISTEN_MAX];
@@ -126,7 +156,7 @@ static void test_sharing(void **state)
 
 int main(void)
 {
-	const struct CMUnitTest tests[] = {
-	        cmocka_unit_test(test_table), cmocka_unit_test(test_options), cmocka_unit_test(test_sharing)};
+	const struct CMUnitTest tests[] = {cmocka_unit_test(test_table), cmocka_unit_test(test_dns_table),
+	        cmocka_unit_test(test_options), cmocka_unit_test(test_sharing)};
 	return cmocka_run_group_tests(tests, enter_netns, NULL);
 }
