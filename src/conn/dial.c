@@ -69,6 +69,7 @@ static int open_socket(struct dial *d, const struct dial_opts *opts)
 	if (r < 0)
 		return r;
 	(void)sock_set_keepalive(d->fd, &opts->keepalive);
+	(void)sock_set_oob_inline(d->fd);
 	if (has_source(opts))
 		preserve_source(d, &opts->src);
 	return 0;

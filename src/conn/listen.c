@@ -98,6 +98,7 @@ int listen_start(struct io *io, int fd, const struct listen_opts *opts, const st
 		return -ENOMEM;
 	*l = (struct listener){.io = io, .fd = fd, .opts = *opts, .events = events, .ctx = ctx};
 	l->pause_ms = LISTEN_PAUSE_MIN_MS;
+	(void)sock_set_oob_inline(fd);
 	io_op_init(&l->accept, on_accept);
 	io_task_init(&l->reap, on_reap);
 	timer_init(&l->pause, on_pause);

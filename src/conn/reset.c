@@ -67,3 +67,11 @@ void stream_reset(struct stream *stream)
 	timer_init(&leaver->timer, on_timer);
 	io_timer_start(stream->io, &leaver->timer, PAUSE_MIN_MS);
 }
+
+void stream_refuse(struct stream *stream, bool is_faithful)
+{
+	if (stream && is_faithful && stream->taken == 0 && stream_queued(stream) == 0)
+		stream_reset(stream);
+	else
+		stream_free(stream);
+}

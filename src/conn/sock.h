@@ -30,6 +30,12 @@ int sock_fd(const struct stream *stream);
 /* Sets TCP_NODELAY. Returns 0 or a negative errno; fine on a unix socket. */
 int sock_set_nodelay(int fd);
 
+/*
+ * Keeps an urgent byte among the others, where it was (SO_OOBINLINE, tcp(7)), instead of beside them, where
+ * nobody would read it. On a listener: for what it accepts. Returns 0 or a negative errno.
+ */
+int sock_set_oob_inline(int fd);
+
 /* Sets keepalive and user timeout. Returns 0 or the first failure; callers ignore it (dataplane 2.3). */
 int sock_set_keepalive(int fd, const struct sock_keepalive *keepalive);
 

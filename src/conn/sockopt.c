@@ -30,6 +30,11 @@ int sock_set_nodelay(int fd)
 	return r == -EOPNOTSUPP && is_unix(fd) ? 0 : r;
 }
 
+int sock_set_oob_inline(int fd)
+{
+	return set_int(fd, SOL_SOCKET, SO_OOBINLINE, 1);
+}
+
 int sock_set_keepalive(int fd, const struct sock_keepalive *keepalive)
 {
 	int r = 0;

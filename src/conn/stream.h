@@ -163,4 +163,11 @@ static inline void stream_abort(struct stream *stream)
  */
 void stream_reset(struct stream *stream);
 
+/*
+ * Lets go of a connection that could not be made further: by RST, the nearest to a refused connect that a
+ * transparent proxy can show; by an end if it was told something already, or if `is_faithful` is false
+ * (CULVERT_RESET_FIDELITY). NULL is fine.
+ */
+void stream_refuse(struct stream *stream, bool is_faithful);
+
 #endif

@@ -57,7 +57,7 @@ static void on_refused(struct delivery *d, int status)
 	/* Nothing can be said on a plain connection: it is refused or closed. */
 	if (status != ROUTE_STATUS_UNAVAILABLE)
 		return;
-	silo_refuse(d->silo, d->down);
+	stream_refuse(d->down, d->silo->settings.reset_fidelity);
 	d->down = NULL;
 }
 
