@@ -7,6 +7,7 @@
 #include <string.h>
 
 #include "base/mem.h"
+#include "silo/metrics.h"
 #include "silo/resolver.h"
 
 /* One key and its fetch. */
@@ -216,7 +217,11 @@ static int source_resolve(void *ctx, const char *hostname, struct ip *ret_ips, s
 	struct cache_source *source = ctx;
 	if (!source->resolver)
 		return -EHOSTUNREACH;
-	return resolver_get(source->resolver, hostname, ret_ips, max, ret_cnt, &source->missing);
+	int r = resolver_get(source->resolver, hostname, ret_ips, max, ret_cnt, &source->missing);
+	/* While it is awaited the routing will ask again. */
+	if (r != -EAGAIN)
+		metrics_on_demand_dns(source->resolver->silo, hostname);
+	return r;
 }
 
 void cache_source_init(struct cache_source *source, struct cache *cache)
