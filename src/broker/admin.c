@@ -13,6 +13,7 @@
 #include "base/json.h"
 #include "broker/broker.h"
 #include "broker/dump.h"
+#include "broker/logging.h"
 #include "broker/warden.h"
 #include "broker/web.h"
 
@@ -26,6 +27,9 @@
 #define PENDING_MAX 256
 /* Most bytes of the list of pods: LIMIT_PODS rows of names. */
 #define PODS_MAX (16u << 20)
+
+/* Bytes of the index page: a row of some 150 bytes a path. */
+#define INDEX_MAX 8192
 
 #define GET_ONLY (1u << HTTP_GET)
 #define POST_ONLY (1u << HTTP_POST)
@@ -100,29 +104,88 @@ static void serve_quit(void *ctx, struct web_conn *conn, const struct http_reque
 	warden_ask_stop(broker->warden);
 }
 
+static void serve_logging(void *ctx, struct web_conn *conn, const struct http_request *request)
+{
+	logging_serve(ctx, conn, request);
+}
+
+/* Upstream samples itself; a profile of several small processes is taken from outside. */
+static void serve_profile(void *ctx, struct web_conn *conn, const struct http_request *request)
+{
+	(void)ctx;
+	(void)request;
+	web_reply_text(conn, 501, "text/plain",
+	        "culvert does not profile itself. Take a CPU profile with perf(1) on the node, for instance\n"
+	        "    perf record -F 99 -g -p $(pgrep -d, culvert-) -- sleep 10\n");
+}
+
+static void serve_heap(void *ctx, struct web_conn *conn, const struct http_request *request)
+{
+	(void)ctx;
+	(void)request;
+	web_reply_text(conn, 501, "text/plain",
+	        "culvert has no heap profiler. What each process holds is in /proc/PID/smaps_rollup; the pods' processes\n"
+	        "are named by /culvert/pods.\n");
+}
+
+static void serve_index(void *ctx, struct web_conn *conn, const struct http_request *request);
+
 static const struct web_route ADMIN_ROUTES[] = {
-        {"/culvert/pods", GET_ONLY, serve_pods},
+        {"/", 0, serve_index},
         {"/config_dump", 0, serve_dump},
+        {"/logging", 0, serve_logging},
         {"/quitquitquit", POST_ONLY, serve_quit},
+        {"/debug/pprof/profile", 0, serve_profile},
+        {"/debug/pprof/heap", 0, serve_heap},
+        {"/debug/pprof/heap/profiling", 0, serve_heap},
+        {"/culvert/pods", GET_ONLY, serve_pods},
 };
+#define ADMIN_ROUTE_CNT (sizeof(ADMIN_ROUTES) / sizeof(ADMIN_ROUTES[0]))
+
+/* What the index says of each path, in its order; the index itself has no row. */
+static const char *const ADMIN_TEXTS[] = {
+        NULL,
+        "mesh, pods, certificates and settings as JSON",
+        "log levels: show or change (POST)",
+        "shut down gracefully (POST)",
+        "CPU profile: says how to take one",
+        "heap profile: says where to look",
+        "heap profile: says where to look",
+        "the pods of this node and their processes",
+};
+_Static_assert(sizeof(ADMIN_TEXTS) / sizeof(ADMIN_TEXTS[0]) == ADMIN_ROUTE_CNT, "a text for each path");
+
+static void serve_index(void *ctx, struct web_conn *conn, const struct http_request *request)
+{
+	struct buf body;
+	(void)ctx;
+	(void)request;
+	buf_init(&body, INDEX_MAX);
+	buf_add_str(&body, "<!DOCTYPE html>\n<html lang=\"en\">\n<head><title>Ztunnel Admin</title></head>\n"
+	                   "<body>\n<h1>Ztunnel Admin</h1>\n<table>\n");
+	for (size_t i = 1; i < ADMIN_ROUTE_CNT; i++)
+		buf_printf(&body, "<tr><td><a href=\"%s\">%s</a></td><td>%s</td></tr>\n",
+		        ADMIN_ROUTES[i].path + 1, ADMIN_ROUTES[i].path + 1, ADMIN_TEXTS[i]);
+	buf_add_str(&body, "</table>\n</body>\n</html>\n");
+	web_reply(conn, 200, "text/html; charset=utf-8", body.data, body.len);
+	buf_done(&body);
+}
 
 /* --- life ---------------------------------------------------------------- */
 
-/* Listens on every address: dual stack where there is IPv6. */
-static int listen_tcp(uint16_t port, bool has_v6, int *ret_fd)
+/* Listens on one address; the wildcard of IPv6 takes IPv4 too. */
+static int listen_addr(const struct addr *addr, int *ret_fd)
 {
 	const int on = 1;
-	struct addr any = {.ip = {.family = 4}, .port = port};
+	const int v6_only = addr->ip.family == 6 && !ip_is_unspecified(&addr->ip);
 	struct sockaddr_storage sa;
-	int fd = has_v6 ? socket(AF_INET6, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0) : -1;
-	if (fd >= 0)
-		any.ip.family = 6;
-	else
-		fd = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
+	socklen_t len = addr_to_sockaddr(addr, &sa);
+	int fd = socket(sa.ss_family, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
 	if (fd < 0)
 		return -errno;
-	socklen_t len = addr_to_sockaddr(&any, &sa);
 	if (setsockopt(fd, SOL_SOCKET, SO_REUSEADDR, &on, sizeof(on)) < 0 ||
+	        (addr->ip.family == 6 &&
+	                setsockopt(fd, IPPROTO_IPV6, IPV6_V6ONLY, &v6_only, sizeof(v6_only)) < 0) ||
 	        bind(fd, (const struct sockaddr *)&sa, len) < 0 || listen(fd, BACKLOG) < 0) {
 		int r = -errno;
 		fd_close(&fd);
@@ -132,25 +195,47 @@ static int listen_tcp(uint16_t port, bool has_v6, int *ret_fd)
 	return 0;
 }
 
-static int start_readiness(struct broker *broker)
+/* The same, waiting for a predecessor's socket to go. */
+static int listen_patiently(const struct addr *addr, int *ret_fd)
 {
 	const struct timespec pause = {.tv_nsec = BIND_PAUSE_MS * 1000000l};
-	int fd;
-	int r = listen_tcp(ADMIN_READINESS_PORT, broker->settings.ipv6_enabled, &fd);
+	int r = listen_addr(addr, ret_fd);
 	for (int i = 0; i < BIND_TRIES && r == -EADDRINUSE; i++) {
 		nanosleep(&pause, NULL);
-		r = listen_tcp(ADMIN_READINESS_PORT, broker->settings.ipv6_enabled, &fd);
+		r = listen_addr(addr, ret_fd);
 	}
-	if (r < 0)
-		return r;
-	r = web_new(broker->io, fd, READY_ROUTES, sizeof(READY_ROUTES) / sizeof(READY_ROUTES[0]), broker,
-	        &broker->readiness_web);
+	return r;
+}
+
+int admin_listen(uint16_t port, bool has_v6, int *ret_fd)
+{
+	const struct addr v4 = {.ip = {.family = 4}, .port = port};
+	const struct addr v6 = {.ip = {.family = 6}, .port = port};
+	int r = has_v6 ? listen_patiently(&v6, ret_fd) : -EAFNOSUPPORT;
+	return r == -EAFNOSUPPORT ? listen_patiently(&v4, ret_fd) : r;
+}
+
+/* Serves on a listening socket, which is taken over in any case. */
+static int serve(
+        struct broker *broker, int fd, const struct web_route *routes, size_t cnt, struct web **ret_web)
+{
+	int r = web_new(broker->io, fd, routes, cnt, broker, ret_web);
 	if (r < 0)
 		fd_close(&fd);
 	return r;
 }
 
-static int start_admin(struct broker *broker)
+static int start_readiness(struct broker *broker)
+{
+	int fd;
+	int r = admin_listen(ADMIN_READINESS_PORT, broker->settings.ipv6_enabled, &fd);
+	if (r < 0)
+		return r;
+	return serve(broker, fd, READY_ROUTES, sizeof(READY_ROUTES) / sizeof(READY_ROUTES[0]),
+	        &broker->readiness_web);
+}
+
+static int start_socket(struct broker *broker)
 {
 	char path[64];
 	int fd;
@@ -158,11 +243,25 @@ static int start_admin(struct broker *broker)
 	int r = fd_unix_listen(path, SOCK_STREAM, BACKLOG, &fd);
 	if (r < 0)
 		return r;
-	r = web_new(broker->io, fd, ADMIN_ROUTES, sizeof(ADMIN_ROUTES) / sizeof(ADMIN_ROUTES[0]), broker,
-	        &broker->admin_web);
-	if (r < 0)
-		fd_close(&fd);
-	return r;
+	return serve(broker, fd, ADMIN_ROUTES, ADMIN_ROUTE_CNT, &broker->admin_web);
+}
+
+/* The loopback addresses; the one of IPv6 where there is one (reference control.md 3.8). */
+static int start_ports(struct broker *broker)
+{
+	const struct addr v4 = {
+	        .ip = {.family = 4, .b = {127, 0, 0, 1}}, .port = broker->settings.admin_port};
+	const struct addr v6 = {.ip = {.family = 6, .b = {[15] = 1}}, .port = broker->settings.admin_port};
+	int fd;
+	int r = listen_patiently(&v4, &fd);
+	if (r == 0)
+		r = serve(broker, fd, ADMIN_ROUTES, ADMIN_ROUTE_CNT, &broker->admin_v4_web);
+	if (r < 0 || !broker->settings.ipv6_enabled)
+		return r;
+	r = listen_patiently(&v6, &fd);
+	if (r == -EADDRNOTAVAIL || r == -EAFNOSUPPORT)
+		return 0;
+	return r < 0 ? r : serve(broker, fd, ADMIN_ROUTES, ADMIN_ROUTE_CNT, &broker->admin_v6_web);
 }
 
 int admin_start(struct broker *broker, struct err *err)
@@ -170,16 +269,29 @@ int admin_start(struct broker *broker, struct err *err)
 	int r = start_readiness(broker);
 	if (r < 0)
 		return err_sys(err, r, "readiness server starts");
-	r = start_admin(broker);
+	r = start_ports(broker);
+	if (r < 0)
+		return err_sys(err, r, "admin server starts");
+	r = start_socket(broker);
 	if (r < 0)
 		return err_sys(err, r, "admin socket");
 	return 0;
 }
 
+void admin_drain(struct broker *broker)
+{
+	web_drain(broker->readiness_web);
+	web_drain(broker->admin_v4_web);
+	web_drain(broker->admin_v6_web);
+	web_drain(broker->admin_web);
+}
+
 void admin_stop(struct broker *broker)
 {
-	web_free(broker->readiness_web);
-	broker->readiness_web = NULL;
-	web_free(broker->admin_web);
-	broker->admin_web = NULL;
+	struct web **const all[] = {
+	        &broker->readiness_web, &broker->admin_v4_web, &broker->admin_v6_web, &broker->admin_web};
+	for (size_t i = 0; i < sizeof(all) / sizeof(all[0]); i++) {
+		web_free(*all[i]);
+		*all[i] = NULL;
+	}
 }

@@ -1,7 +1,11 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* The broker's endpoints: readiness on 15021, culvert's own paths on the unix socket. Tables for web.h. */
+/* The broker's endpoints: readiness on 15021, admin on 15000 of loopback and on the unix socket. Tables for
+ * web.h. */
 #ifndef CULVERT_BROKER_ADMIN_H
 #define CULVERT_BROKER_ADMIN_H
+
+#include <stdbool.h>
+#include <stdint.h>
 
 #include "base/err.h"
 
@@ -12,10 +16,17 @@ struct broker;
 /* Readiness port (reference control.md 3.8); fixed. */
 #define ADMIN_READINESS_PORT 15021
 
-/* Starts both servers. 0 or a negative errno with text ("readiness server starts: ..."). */
+/* Starts the servers. 0 or a negative errno with text ("readiness server starts: ..."). */
 int admin_start(struct broker *broker, struct err *err);
 
-/* Stops both. */
+/* Stops to listen; requests under way are still answered. */
+void admin_drain(struct broker *broker);
+
+/* Stops everything. */
 void admin_stop(struct broker *broker);
+
+/* Listens on a TCP port of every address, dual stack where there is IPv6; waits a little for a killed
+ * predecessor's socket to go. 0 or a negative errno. */
+int admin_listen(uint16_t port, bool has_v6, int *ret_fd);
 
 #endif

@@ -1,266 +1,272 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* Gathers the silos' states, then writes the dump; see dump.h. */
+/* The parts of a dump in their order, and how far the writing is; see dump.h. */
 #include "broker/dump.h"
 
 #include <errno.h>
-#include <string.h>
 
-#include "base/clock.h"
 #include "base/json.h"
 #include "base/mem.h"
 #include "broker/broker.h"
+#include "broker/dump_config.h"
 #include "broker/dump_mesh.h"
-#include "broker/silo_peer.h"
+#include "broker/silo_states.h"
 #include "broker/web.h"
 
-/* Memory for what all silos tell; what is beyond it is left out. */
-#define STATES_MAX (64u << 20)
-/* Most bytes of a dump: 100,000 workloads have some 60 MB. */
-#define DUMP_MAX (256u << 20)
-
-/* One page of connections, kept until all have come. */
-struct page {
-	struct page *next;
-	const struct ipc_connection *all;
-	size_t cnt;
-};
-
-/* What one pod's silo told. */
-struct pod_state {
-	struct silo_state_ask ask;
-	struct dump *dump;
-	const char *uid, *name, *ns, *service_account; /* in the dump's arena */
-	bool is_up;
-	struct page *pages;
-	const struct ipc_certificate *certificate; /* NULL = none told */
-};
+static const char TARGET[] = "ztunnel::admin";
 
 /* A dump under way. */
 struct dump {
 	struct web_wait wait;
+	struct web_source source;
 	struct broker *broker;
-	struct arena *arena;
-	struct pod_state *pods; /* array of cnt, in the arena */
-	size_t cnt;
-	size_t awaited;
+	struct silo_states *states;
+	struct json json;
+	struct buf *out;         /* the piece being written */
+	size_t part;             /* index into PARTS */
+	bool is_open;            /* the part's key and opening bracket are written */
+	size_t at;               /* element of the part */
+	struct store_keys *keys; /* of the part's records */
+	struct dump_service service;
+	struct silo_states_cursor cursor;
 };
 
-/* --- keeping pages ------------------------------------------------------- */
+/* How a part goes on: 1 (call again), 0 (the part is complete), or a negative errno. */
+typedef int part_fn(struct dump *dump);
 
-static void keep_connections(struct pod_state *pod, const struct ipc_answer_state *state)
+static bool is_full(const struct dump *dump)
 {
-	struct arena *arena = pod->dump->arena;
-	struct page *page = arena_zalloc(arena, 1, sizeof(*page));
-	struct ipc_connection *all = arena_zalloc(arena, state->connection_cnt, sizeof(*all));
-	if (!page || !all)
-		return;
-	for (size_t i = 0; i < state->connection_cnt; i++) {
-		all[i] = state->connections[i];
-		all[i].original_dst = arena_strdup(arena, all[i].original_dst);
-		all[i].protocol = arena_strdup(arena, all[i].protocol);
-		if (!all[i].original_dst || !all[i].protocol)
-			return;
-	}
-	*page = (struct page){.next = pod->pages, .all = all, .cnt = state->connection_cnt};
-	pod->pages = page;
+	return dump->out->len >= WEB_PIECE_LEN;
 }
 
-static const struct ipc_cert *keep_certs(struct arena *arena, const struct ipc_cert *certs, size_t cnt)
+/* --- parts of records ---------------------------------------------------- */
+
+/* Writes one record; 0, -ENOENT, -ENOMEM. */
+typedef int show_fn(struct dump *dump);
+
+/* Goes through the records of a kind as far as the piece has room. */
+static int each_record(
+        struct dump *dump, enum store_kind kind, const enum store_origin *origin, show_fn *show)
 {
-	struct ipc_cert *all = arena_zalloc(arena, cnt ? cnt : 1, sizeof(*all));
-	for (size_t i = 0; all && i < cnt; i++) {
-		all[i] = certs[i];
-		all[i].pem = arena_strdup(arena, certs[i].pem);
-		all[i].serial = arena_strdup(arena, certs[i].serial);
-		if (!all[i].pem || !all[i].serial)
-			return NULL;
+	if (!dump->keys) {
+		int r = store_keys_new(dump->broker->store, kind, origin, &dump->keys);
+		if (r < 0)
+			return r;
 	}
-	return all;
+	size_t cnt = store_keys_cnt(dump->keys);
+	for (; dump->at < cnt && !is_full(dump); dump->at += !dump->service.is_open) {
+		int r = show(dump);
+		if (r < 0 && r != -ENOENT)
+			return r;
+		if (dump->service.is_cut)
+			return -ENOMEM;
+	}
+	if (dump->at < cnt)
+		return 1;
+	store_keys_free(dump->keys);
+	dump->keys = NULL;
+	return 0;
 }
 
-static void keep_certificate(struct pod_state *pod, const struct ipc_certificate *told)
+static int show_policy(struct dump *dump)
 {
-	struct arena *arena = pod->dump->arena;
-	struct ipc_certificate *mine = arena_zalloc(arena, 1, sizeof(*mine));
-	if (!mine)
-		return;
-	*mine = *told;
-	mine->identity = arena_strdup(arena, told->identity);
-	mine->state = arena_strdup(arena, told->state);
-	mine->chain = keep_certs(arena, told->chain, told->chain_cnt);
-	mine->roots = keep_certs(arena, told->roots, told->root_cnt);
-	if (mine->identity && mine->state && mine->chain && mine->roots)
-		pod->certificate = mine;
+	return store_show_policy(dump->broker->store, dump->keys, dump->at, dump_policy, &dump->json);
 }
 
-/* --- writing ------------------------------------------------------------- */
-
-/* Base64 of a PEM text on one line (control.md 11.5; RFC 4648 4). */
-static void put_base64(struct json *json, const char *text)
+static int show_service(struct dump *dump)
 {
-	static const char digits[] = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
-	size_t len = strlen(text);
-	char *out = mem_alloc(len / 3 * 4 + 5);
-	size_t n = 0;
-	if (!out) {
-		json_null(json);
-		return;
-	}
-	for (size_t i = 0; i < len; i += 3) {
-		size_t left = len - i;
-		uint32_t bits = (uint32_t)(uint8_t)text[i] << 16;
-		bits |= left > 1 ? (uint32_t)(uint8_t)text[i + 1] << 8 : 0;
-		bits |= left > 2 ? (uint8_t)text[i + 2] : 0;
-		out[n++] = digits[bits >> 18];
-		out[n++] = digits[bits >> 12 & 63];
-		out[n++] = left > 1 ? digits[bits >> 6 & 63] : '=';
-		out[n++] = left > 2 ? digits[bits & 63] : '=';
-	}
-	json_strn(json, out, n);
-	mem_free(out);
+	int r = store_show_service(dump->broker->store, dump->keys, dump->at, dump_service, &dump->service);
+	if (r == -ENOENT)
+		dump_service_gone(&dump->service);
+	return r;
 }
 
-static void put_certs(struct json *json, const char *key, const struct ipc_cert *certs, size_t cnt)
+static int show_staged(struct dump *dump)
 {
-	char time[CLOCK_STR_MAX];
-	json_key(json, key);
-	json_arr(json);
-	for (size_t i = 0; i < cnt; i++) {
-		json_obj(json);
-		clock_format(certs[i].expires * 1000000, 0, time);
-		json_kv_str(json, "expirationTime", time);
-		json_key(json, "pem");
-		put_base64(json, certs[i].pem);
-		json_kv_str(json, "serialNumber", certs[i].serial);
-		clock_format(certs[i].valid_from * 1000000, 0, time);
-		json_kv_str(json, "validFrom", time);
-		json_obj_end(json);
-	}
-	json_arr_end(json);
+	int r = store_show_service(dump->broker->store, dump->keys, dump->at, dump_staged, &dump->service);
+	if (r == -ENOENT)
+		dump_staged_gone(&dump->service);
+	return r;
 }
 
-static void put_certificates(struct json *json, const struct dump *dump)
+static int show_workload(struct dump *dump)
 {
-	json_key(json, "certificates");
-	json_arr(json);
-	for (size_t i = 0; i < dump->cnt; i++) {
-		const struct ipc_certificate *c = dump->pods[i].certificate;
-		if (!c)
+	return store_show_workload(dump->broker->store, dump->keys, dump->at, dump_workload, &dump->json);
+}
+
+static int show_static_workload(struct dump *dump)
+{
+	return store_show_workload(
+	        dump->broker->store, dump->keys, dump->at, dump_static_workload, &dump->json);
+}
+
+static const enum store_origin FROM_FILE = STORE_FILE;
+
+static int policies(struct dump *dump)
+{
+	return each_record(dump, STORE_POLICIES, NULL, show_policy);
+}
+
+static int services(struct dump *dump)
+{
+	return each_record(dump, STORE_SERVICES, NULL, show_service);
+}
+
+static int staged_services(struct dump *dump)
+{
+	return each_record(dump, STORE_STAGED, NULL, show_staged);
+}
+
+static int workloads(struct dump *dump)
+{
+	return each_record(dump, STORE_WORKLOADS, NULL, show_workload);
+}
+
+static int static_policies(struct dump *dump)
+{
+	return each_record(dump, STORE_POLICIES, &FROM_FILE, show_policy);
+}
+
+static int static_services(struct dump *dump)
+{
+	return each_record(dump, STORE_SERVICES, &FROM_FILE, show_service);
+}
+
+static int static_workloads(struct dump *dump)
+{
+	return each_record(dump, STORE_WORKLOADS, &FROM_FILE, show_static_workload);
+}
+
+/* --- other parts --------------------------------------------------------- */
+
+static int certificates(struct dump *dump)
+{
+	for (; dump->at < silo_states_cnt(dump->states) && !is_full(dump); dump->at++)
+		silo_states_put_certificate(&dump->json, dump->states, dump->at);
+	return dump->at < silo_states_cnt(dump->states);
+}
+
+static int workload_state(struct dump *dump)
+{
+	while (dump->at < silo_states_cnt(dump->states) && !is_full(dump))
+		dump->at += !silo_states_put_pod(&dump->json, dump->states, dump->at, &dump->cursor);
+	return dump->at < silo_states_cnt(dump->states);
+}
+
+static int config(struct dump *dump)
+{
+	return dump_config(&dump->json, &dump->broker->settings);
+}
+
+static int version(struct dump *dump)
+{
+	dump_version(&dump->json, &dump->broker->settings);
+	return 0;
+}
+
+/* What surrounds the elements of a part. */
+enum brackets {
+	AROUND_ARRAY,  /* [] */
+	AROUND_OBJECT, /* {} */
+	AROUND_OPEN,   /* {, closed by a later part */
+	AROUND_CLOSE,  /* } of an earlier part */
+};
+
+/* The dump: keys in alphabetical order. */
+static const struct part {
+	const char *key;
+	enum brackets around;
+	part_fn *go_on; /* NULL: brackets only */
+	bool is_shared; /* only where there is a node agent (control.md 14) */
+} PARTS[] = {
+        {"certificates", AROUND_ARRAY, certificates, false},
+        {"config", AROUND_OBJECT, config, false},
+        {"policies", AROUND_ARRAY, policies, false},
+        {"services", AROUND_ARRAY, services, false},
+        {"stagedServices", AROUND_OBJECT, staged_services, false},
+        {"staticConfig", AROUND_OPEN, NULL, false},
+        {"policies", AROUND_ARRAY, static_policies, false},
+        {"services", AROUND_ARRAY, static_services, false},
+        {"workloads", AROUND_ARRAY, static_workloads, false},
+        {NULL, AROUND_CLOSE, NULL, false},
+        {"version", AROUND_OBJECT, version, false},
+        {"workloadState", AROUND_OBJECT, workload_state, true},
+        {"workloads", AROUND_ARRAY, workloads, false},
+};
+#define PART_CNT (sizeof(PARTS) / sizeof(PARTS[0]))
+
+static void open_part(struct dump *dump, const struct part *part)
+{
+	if (part->key)
+		json_key(&dump->json, part->key);
+	if (part->around == AROUND_ARRAY)
+		json_arr(&dump->json);
+	else if (part->around != AROUND_CLOSE)
+		json_obj(&dump->json);
+	dump->is_open = true;
+	dump->at = 0;
+}
+
+static void close_part(struct dump *dump, const struct part *part)
+{
+	if (part->around == AROUND_ARRAY)
+		json_arr_end(&dump->json);
+	else if (part->around != AROUND_OPEN)
+		json_obj_end(&dump->json);
+	dump->is_open = false;
+	dump->part++;
+}
+
+static int write_piece(struct dump *dump)
+{
+	while (dump->part < PART_CNT && !is_full(dump)) {
+		const struct part *part = &PARTS[dump->part];
+		if (part->is_shared && dump->broker->settings.dedicated) {
+			dump->part++;
 			continue;
-		json_obj(json);
-		put_certs(json, "certChain", c->chain, c->chain_cnt);
-		json_kv_str(json, "identity", c->identity);
-		put_certs(json, "rootCerts", c->roots, c->root_cnt);
-		json_kv_str(json, "state", c->state);
-		json_obj_end(json);
-	}
-	json_arr_end(json);
-}
-
-static void put_connections(struct json *json, const char *key, const struct pod_state *pod, bool inbound)
-{
-	char text[ADDR_STR_MAX];
-	json_key(json, key);
-	json_arr(json);
-	for (const struct page *page = pod->pages; page; page = page->next) {
-		for (size_t i = 0; i < page->cnt; i++) {
-			const struct ipc_connection *c = &page->all[i];
-			if (c->inbound != inbound)
-				continue;
-			json_obj(json);
-			json_kv_str(json, "actualDst", addr_format(&c->actual_dst, text));
-			json_kv_str(json, "originalDst", c->original_dst[0] ? c->original_dst : NULL);
-			json_kv_str(json, "protocol", c->protocol);
-			json_kv_str(json, "src", addr_format(&c->src, text));
-			json_obj_end(json);
 		}
+		if (!dump->is_open)
+			open_part(dump, part);
+		int r = part->go_on ? part->go_on(dump) : 0;
+		if (r < 0)
+			return r;
+		if (r == 0)
+			close_part(dump, part);
 	}
-	json_arr_end(json);
-}
-
-static void put_workload_state(struct json *json, const struct dump *dump)
-{
-	json_key(json, "workloadState");
-	json_obj(json);
-	for (size_t i = 0; i < dump->cnt; i++) {
-		const struct pod_state *pod = &dump->pods[i];
-		json_key(json, pod->uid);
-		json_obj(json);
-		if (pod->is_up) {
-			json_key(json, "connections");
-			json_obj(json);
-			put_connections(json, "inbound", pod, true);
-			put_connections(json, "outbound", pod, false);
-			json_obj_end(json);
-		}
-		json_key(json, "info");
-		json_obj(json);
-		json_kv_str(json, "name", pod->name);
-		json_kv_str(json, "namespace", pod->ns);
-		json_kv_str(json, "serviceAccount", pod->service_account);
-		json_obj_end(json);
-		json_kv_str(json, "state", pod->is_up ? "Up" : "Pending");
-		json_obj_end(json);
-	}
-	json_obj_end(json);
-}
-
-static int write_dump(const struct dump *dump, struct buf *body)
-{
-	const struct store *store = dump->broker->store;
-	struct json json;
-	json_init(&json, body, true);
-	json_obj(&json);
-	put_certificates(&json, dump);
-	int r = dump_policies(&json, store);
-	if (r == 0)
-		r = dump_services(&json, store);
-	json_key(&json, "version");
-	json_obj(&json);
-	json_kv_str(&json, "istioVersion", dump->broker->settings.istio_version);
-	json_kv_str(&json, "version", CULVERT_VERSION);
-	json_obj_end(&json);
-	if (!dump->broker->settings.dedicated)
-		put_workload_state(&json, dump);
-	if (r == 0)
-		r = dump_workloads(&json, store);
-	json_obj_end(&json);
-	return r < 0 ? r : body->err;
+	if (dump->part < PART_CNT)
+		return 1;
+	json_obj_end(&dump->json);
+	return 0;
 }
 
 /* --- life ---------------------------------------------------------------- */
 
 static void dump_free(struct dump *dump)
 {
-	for (size_t i = 0; i < dump->cnt; i++)
-		silo_peer_cancel_state(&dump->pods[i].ask);
-	arena_unref(dump->arena);
+	dump->broker->dump_cnt--;
+	silo_states_free(dump->states);
+	store_keys_free(dump->keys);
+	mem_free(dump->service.last_uid);
 	mem_free(dump);
 }
 
-static void finish(struct dump *dump)
+static int next_piece(struct web_source *source, struct buf *out)
 {
-	struct web_conn *conn = dump->wait.conn;
-	struct buf body;
-	buf_init(&body, DUMP_MAX);
-	int r = write_dump(dump, &body);
-	dump_free(dump);
-	if (r == 0)
-		web_reply(conn, 200, "application/json", body.data, body.len);
-	else
-		web_reply_text(conn, 500, NULL, err_str(r));
-	buf_done(&body);
+	struct dump *dump = list_entry(source, struct dump, source);
+	dump->out = out;
+	if (dump->part == 0 && !dump->is_open) {
+		json_init(&dump->json, out, true);
+		json_obj(&dump->json);
+	}
+	dump->json.out = out;
+	int r = write_piece(dump);
+	if (r < 0)
+		log_msg(&dump->broker->log, LOG_ERROR, TARGET, "config dump is cut: %s", err_str(r));
+	return r;
 }
 
-static void on_page(struct silo_state_ask *ask, const struct ipc_answer_state *state)
+static void on_done(struct web_source *source)
 {
-	struct pod_state *pod = list_entry(ask, struct pod_state, ask);
-	if (state && state->connection_cnt > 0)
-		keep_connections(pod, state);
-	if (state && state->certificate_cnt > 0)
-		keep_certificate(pod, &state->certificates[0]);
-	if ((!state || state->last) && --pod->dump->awaited == 0)
-		finish(pod->dump);
+	dump_free(list_entry(source, struct dump, source));
 }
 
 static void on_gone(struct web_wait *wait)
@@ -268,42 +274,36 @@ static void on_gone(struct web_wait *wait)
 	dump_free(list_entry(wait, struct dump, wait));
 }
 
-/* Notes a pod and asks its silo. */
-static void add_pod(struct dump *dump, const struct pod *pod)
+static void begin(void *ctx)
 {
-	struct pod_state *state = &dump->pods[dump->cnt];
-	*state = (struct pod_state){
-	        .dump = dump,
-	        .uid = arena_strdup(dump->arena, pod->uid),
-	        .name = arena_strdup(dump->arena, pod->name),
-	        .ns = arena_strdup(dump->arena, pod->ns),
-	        .service_account = arena_strdup(dump->arena, pod->service_account),
-	        .is_up = pod->is_up,
-	};
-	if (!state->uid || !state->name || !state->ns || !state->service_account)
-		return;
-	dump->cnt++;
-	state->ask.page = on_page;
-	if (silo_peer_ask_state(
-	            dump->broker, pod->uid, IPC_STATE_CONNECTIONS | IPC_STATE_CERTIFICATES, &state->ask) == 0)
-		dump->awaited++;
+	const struct http_header type = {.name = "content-type", .value = "application/json"};
+	struct dump *dump = ctx;
+	web_stream(dump->wait.conn, 200, &type, 1, &dump->source);
 }
 
 void dump_serve(struct broker *broker, struct web_conn *conn)
 {
+	if (broker->dump_cnt >= DUMPS_MAX) {
+		web_reply_text(conn, 503, "text/plain", "too many dumps at once, try again\n");
+		return;
+	}
 	struct dump *dump = mem_zalloc(1, sizeof(*dump));
-	struct arena *arena = arena_new(STATES_MAX);
-	struct pod_state *pods = arena ? arena_zalloc(arena, broker->pod_cnt + 1, sizeof(*pods)) : NULL;
-	if (!dump || !pods) {
-		arena_unref(arena);
-		mem_free(dump);
+	if (!dump) {
 		web_reply_text(conn, 500, NULL, err_str(-ENOMEM));
 		return;
 	}
-	*dump = (struct dump){.broker = broker, .arena = arena, .pods = pods};
-	dump->wait.gone = on_gone;
+	*dump = (struct dump){.broker = broker,
+	        .wait = {.gone = on_gone},
+	        .source = {.next = next_piece, .done = on_done},
+	        .service = {.json = &dump->json}};
+	int r = silo_states_new(broker, begin, dump, &dump->states);
+	if (r < 0) {
+		mem_free(dump);
+		web_reply_text(conn, 500, NULL, err_str(r));
+		return;
+	}
+	broker->dump_cnt++;
 	web_conn_wait(conn, &dump->wait);
-	list_for_each(it, &broker->pods) add_pod(dump, list_entry(it, struct pod, node));
-	if (dump->awaited == 0)
-		finish(dump);
+	if (silo_states_is_complete(dump->states))
+		begin(dump);
 }

@@ -2,8 +2,12 @@
 /* The mesh as JSON; see dump_mesh.h. */
 #include "broker/dump_mesh.h"
 
-#include <errno.h>
 #include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/mem.h"
+#include "base/num.h"
 
 /* Room for "network/ip" and "namespace/hostname". */
 #define NAME_MAX_LEN 600
@@ -31,16 +35,33 @@ static void put_ref(struct json *json, const char *key, const struct gateway_ref
 	json_obj_end(json);
 }
 
+/* As keys are ordered: by their decimal texts. */
+static int by_text(const void *a, const void *b)
+{
+	const struct port_map *x = a, *y = b;
+	char p[NUM_STR_MAX], q[NUM_STR_MAX];
+	num_format(x->service_port, p);
+	num_format(y->service_port, q);
+	return strcmp(p, q);
+}
+
 static void put_ports(struct json *json, const char *key, const struct port_map *ports, size_t cnt)
 {
-	char text[8];
+	char text[NUM_STR_MAX];
+	struct port_map *sorted = cnt > 1 ? mem_alloc(cnt * sizeof(*sorted)) : NULL;
+	if (sorted) {
+		memcpy(sorted, ports, cnt * sizeof(*sorted));
+		qsort(sorted, cnt, sizeof(*sorted), by_text);
+		ports = sorted;
+	}
 	json_key(json, key);
 	json_obj(json);
 	for (size_t i = 0; i < cnt; i++) {
-		snprintf(text, sizeof(text), "%u", ports[i].service_port);
+		num_format(ports[i].service_port, text);
 		json_kv_u64(json, text, ports[i].target_port);
 	}
 	json_obj_end(json);
+	mem_free(sorted);
 }
 
 static const char *status_text(enum workload_status status)
@@ -106,9 +127,21 @@ static void put_ips(struct json *json, const struct workload *w)
 	json_arr_end(json);
 }
 
-static bool put_workload(void *ctx, const struct workload *w)
+/* As the mesh file has it: with the ports of each service. */
+static void put_memberships_map(struct json *json, const struct workload *w)
 {
-	struct json *json = ctx;
+	char text[NAME_MAX_LEN];
+	json_key(json, "services");
+	json_obj(json);
+	for (size_t i = 0; i < w->service_cnt; i++) {
+		snprintf(text, sizeof(text), "%s/%s", w->services[i].ns, w->services[i].hostname);
+		put_ports(json, text, w->services[i].ports, w->services[i].port_cnt);
+	}
+	json_obj_end(json);
+}
+
+static void put_workload(struct json *json, const struct workload *w, bool is_static)
+{
 	json_obj(json);
 	if (w->has_app_tunnel)
 		put_app_tunnel(json, w);
@@ -131,7 +164,9 @@ static bool put_workload(void *ctx, const struct workload *w)
 	kv_if(json, "node", w->node);
 	json_kv_str(json, "protocol", w->protocol == WORKLOAD_HBONE ? "HBONE" : "TCP");
 	kv_if(json, "serviceAccount", w->service_account);
-	if (w->service_cnt)
+	if (is_static)
+		put_memberships_map(json, w);
+	else if (w->service_cnt)
 		put_memberships(json, w);
 	json_kv_str(json, "status", status_text(w->status));
 	kv_if(json, "trustDomain", w->trust_domain);
@@ -142,33 +177,48 @@ static bool put_workload(void *ctx, const struct workload *w)
 	kv_if(json, "workloadName", w->workload_name);
 	kv_if(json, "workloadType", w->workload_type);
 	json_obj_end(json);
-	return json->out->err == 0;
 }
 
-int dump_workloads(struct json *json, const struct store *store)
+bool dump_workload(void *ctx, const struct workload *workload)
 {
-	json_key(json, "workloads");
-	json_arr(json);
-	int r = store_each_workload(store, put_workload, json);
-	json_arr_end(json);
-	return r;
+	put_workload(ctx, workload, false);
+	return true;
+}
+
+bool dump_static_workload(void *ctx, const struct workload *workload)
+{
+	put_workload(ctx, workload, true);
+	return true;
 }
 
 /* --- services ------------------------------------------------------------ */
 
-static void put_endpoints(struct json *json, const struct service_endpoint *endpoints, size_t cnt)
+static void put_endpoint(struct json *json, const struct service_endpoint *endpoint)
 {
-	json_key(json, "endpoints");
+	json_key(json, endpoint->workload_uid);
 	json_obj(json);
-	for (size_t i = 0; i < cnt; i++) {
-		json_key(json, endpoints[i].workload_uid);
-		json_obj(json);
-		put_ports(json, "port", endpoints[i].ports, endpoints[i].port_cnt);
-		json_kv_str(json, "status", status_text(endpoints[i].status));
-		json_kv_str(json, "workloadUid", endpoints[i].workload_uid);
-		json_obj_end(json);
-	}
+	put_ports(json, "port", endpoint->ports, endpoint->port_cnt);
+	json_kv_str(json, "status", status_text(endpoint->status));
+	json_kv_str(json, "workloadUid", endpoint->workload_uid);
 	json_obj_end(json);
+}
+
+/* The endpoints behind the cursor, up to a slice of them; returns whether those were the last. */
+static bool put_endpoints(struct dump_service *dump, const struct service_endpoint *endpoints, size_t cnt)
+{
+	size_t i = 0, put = 0;
+	/* The service may have changed since the last slice: only uids count. */
+	while (dump->last_uid && i < cnt && strcmp(endpoints[i].workload_uid, dump->last_uid) <= 0)
+		i++;
+	for (; i < cnt && put < DUMP_ENDPOINTS_SLICE; i++, put++)
+		put_endpoint(dump->json, &endpoints[i]);
+	mem_free(dump->last_uid);
+	dump->last_uid = NULL;
+	if (i < cnt) {
+		dump->last_uid = mem_strdup(endpoints[i - 1].workload_uid);
+		dump->is_cut = dump->last_uid == NULL;
+	}
+	return i == cnt || dump->is_cut;
 }
 
 static void put_cidrs(struct json *json, const struct service *s)
@@ -231,15 +281,9 @@ static void put_weighted(struct json *json, const struct service *s)
 	json_arr_end(json);
 }
 
-static bool put_service(
-        void *ctx, const struct service *s, const struct service_endpoint *endpoints, size_t cnt)
+static void put_service_tail(struct json *json, const struct service *s)
 {
 	static const char *const families[] = {"", "IPv4", "IPv6", "Dual"};
-	struct json *json = ctx;
-	json_obj(json);
-	json_kv_bool(json, "canonical", s->canonical);
-	put_cidrs(json, s);
-	put_endpoints(json, endpoints, cnt);
 	json_kv_str(json, "hostname", s->hostname);
 	if (s->families != IP_FAMILIES_AUTOMATIC)
 		json_kv_str(json, "ipFamilies", families[s->families]);
@@ -254,17 +298,65 @@ static bool put_service(
 	if (s->has_waypoint)
 		put_ref(json, "waypoint", &s->waypoint);
 	put_weighted(json, s);
-	json_obj_end(json);
-	return json->out->err == 0;
 }
 
-int dump_services(struct json *json, const struct store *store)
+bool dump_service(void *ctx, const struct service *s, const struct service_endpoint *endpoints, size_t cnt)
 {
-	json_key(json, "services");
-	json_arr(json);
-	int r = store_each_service(store, put_service, json);
-	json_arr_end(json);
-	return r;
+	struct dump_service *dump = ctx;
+	struct json *json = dump->json;
+	if (!dump->is_open) {
+		json_obj(json);
+		json_kv_bool(json, "canonical", s->canonical);
+		put_cidrs(json, s);
+		json_key(json, "endpoints");
+		json_obj(json);
+		dump->is_open = true;
+	}
+	if (put_endpoints(dump, endpoints, cnt)) {
+		json_obj_end(json);
+		put_service_tail(json, s);
+		json_obj_end(json);
+		dump->is_open = false;
+	}
+	return true;
+}
+
+void dump_service_gone(struct dump_service *dump)
+{
+	if (!dump->is_open)
+		return;
+	json_obj_end(dump->json);
+	json_obj_end(dump->json);
+	dump->is_open = false;
+	mem_free(dump->last_uid);
+	dump->last_uid = NULL;
+}
+
+bool dump_staged(void *ctx, const struct service *s, const struct service_endpoint *endpoints, size_t cnt)
+{
+	struct dump_service *dump = ctx;
+	char text[NAME_MAX_LEN];
+	if (!dump->is_open) {
+		snprintf(text, sizeof(text), "%s/%s", s->ns, s->hostname);
+		json_key(dump->json, text);
+		json_obj(dump->json);
+		dump->is_open = true;
+	}
+	if (put_endpoints(dump, endpoints, cnt)) {
+		json_obj_end(dump->json);
+		dump->is_open = false;
+	}
+	return true;
+}
+
+void dump_staged_gone(struct dump_service *dump)
+{
+	if (!dump->is_open)
+		return;
+	json_obj_end(dump->json);
+	dump->is_open = false;
+	mem_free(dump->last_uid);
+	dump->last_uid = NULL;
 }
 
 /* --- policies ------------------------------------------------------------ */
@@ -362,7 +454,7 @@ static void put_rule(struct json *json, const struct policy_rule *rule)
 	json_arr_end(json);
 }
 
-static bool put_policy(void *ctx, const char *key, const struct policy *policy)
+bool dump_policy(void *ctx, const char *key, const struct policy *policy)
 {
 	static const char *const scopes[] = {"Global", "Namespace", "WorkloadSelector"};
 	struct json *json = ctx;
@@ -379,14 +471,5 @@ static bool put_policy(void *ctx, const char *key, const struct policy *policy)
 	json_arr_end(json);
 	json_kv_str(json, "scope", scopes[policy->scope]);
 	json_obj_end(json);
-	return json->out->err == 0;
-}
-
-int dump_policies(struct json *json, const struct store *store)
-{
-	json_key(json, "policies");
-	json_arr(json);
-	int r = store_each_policy(store, put_policy, json);
-	json_arr_end(json);
-	return r;
+	return true;
 }
