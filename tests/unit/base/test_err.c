@@ -59,9 +59,34 @@ static void stories(void **state)
 	assert_int_equal(e.code, -ENOENT);
 }
 
+/* The words of a failure in the access log give the same flag as its code would. */
+static void test_flag_of_text(void **state)
+{
+	(void)state;
+	assert_int_equal(err_text_flag(NULL), RESPONSE_FLAG_NONE);
+	assert_int_equal(err_text_flag("connection closed due to connection drain"), RESPONSE_FLAG_NONE);
+	assert_int_equal(
+	        err_text_flag("connection closed due to policy rejection: explicitly denied by: ns/x"),
+	        RESPONSE_FLAG_DENY);
+	assert_int_equal(err_text_flag("connection closed due to policy change"), RESPONSE_FLAG_DENY);
+	assert_int_equal(
+	        err_text_flag("connection failed: Connection refused (os error 111)"), RESPONSE_FLAG_CONNECT);
+	assert_int_equal(err_text_flag("io error: deadline has elapsed"), RESPONSE_FLAG_CONNECT);
+	assert_int_equal(err_text_flag(""), RESPONSE_FLAG_CONNECT);
+	assert_int_equal(err_text_flag("connection closed: peer certificate revoked by CRL"),
+	        RESPONSE_FLAG_CERT_REVOKED);
+	assert_int_equal(
+	        err_text_flag("connection timed out, maybe a NetworkPolicy is blocking HBONE port 15008: x"),
+	        RESPONSE_FLAG_NETWORK_POLICY);
+	assert_int_equal(err_text_flag("identity error: no CA"), RESPONSE_FLAG_IDENTITY_ERROR);
+	assert_int_equal(err_text_flag("h2 failed: peer is going away"), RESPONSE_FLAG_H2_HANDSHAKE_FAILURE);
+	assert_int_equal(err_text_flag("tls error: x"), RESPONSE_FLAG_TLS_FAILURE);
+	assert_int_equal(err_text_flag("tls handshake error: x"), RESPONSE_FLAG_CONNECT);
+}
+
 int main(void)
 {
-	const struct CMUnitTest tests[] = {
-	        cmocka_unit_test(codes), cmocka_unit_test(flags), cmocka_unit_test(stories)};
+	const struct CMUnitTest tests[] = {cmocka_unit_test(test_flag_of_text), cmocka_unit_test(codes),
+	        cmocka_unit_test(flags), cmocka_unit_test(stories)};
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }
