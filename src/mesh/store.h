@@ -207,6 +207,11 @@ int store_view_name(const struct store *store, const struct store_asker *asker, 
 int store_own_workload(const struct store *store, const struct workload_info *info, struct arena *arena,
         const struct workload **ret_workload);
 
+/* The workload that wins an address (control.md 8.2) if its node is ours, copied into `arena`. 0, -ENOENT,
+ * -ENOMEM. */
+int store_local_workload_at(const struct store *store, const char *network, const struct ip *ip,
+        struct arena *arena, const struct workload **ret_workload);
+
 /* A workload by uid, copied into `arena`. 0, -ENOENT, -ENOMEM. */
 int store_workload(const struct store *store, const char *uid, struct arena *arena,
         const struct workload **ret_workload);

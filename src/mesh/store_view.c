@@ -568,3 +568,10 @@ int store_own_workload(const struct store *store, const struct workload_info *in
 	}
 	return -ENOENT;
 }
+
+int store_local_workload_at(const struct store *store, const char *network, const struct ip *ip,
+        struct arena *arena, const struct workload **ret_workload)
+{
+	const struct pw *pw = view_find_workload(store, network, ip);
+	return pw && pw->ident ? unpack_new(store, pw, arena, PW_FULL, NULL, ret_workload) : -ENOENT;
+}

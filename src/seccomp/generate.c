@@ -198,13 +198,13 @@ static void fill(scmp_filter_ctx ctx, bool broker)
 	allow_fcntl(ctx);
 	allow_socket(ctx, AF_INET);
 	allow_socket(ctx, AF_INET6);
+	allow_rtnetlink(ctx);
 	check(seccomp_rule_add(ctx, SCMP_ACT_ALLOW, SCMP_SYS(socketpair), 1, SCMP_A0(SCMP_CMP_EQ, AF_UNIX)),
 	        "socketpair");
 	if (broker) {
 		allow_socket(ctx, AF_UNIX);
 		allow_all(ctx, broker_calls, sizeof(broker_calls) / sizeof(broker_calls[0]));
 	} else {
-		allow_rtnetlink(ctx);
 		allow_open_read(ctx);
 	}
 }

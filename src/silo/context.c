@@ -252,6 +252,12 @@ int context_certificate(struct silo *silo, struct tls_identity **ret_identity)
 
 /* --- own record ---------------------------------------------------------- */
 
+/* Dedicated mode without PROXY_WORKLOAD_INFO: the record was found by our address and says all. */
+static bool is_inferred(const struct silo *silo)
+{
+	return silo->settings.dedicated && !silo->settings.has_workload_info;
+}
+
 /* Makes the value out of a record; NULL when memory is short or the names are absurd. */
 static struct own_workload *own_new(struct silo *silo, struct arena *arena, const struct workload *workload)
 {
@@ -260,10 +266,12 @@ static struct own_workload *own_new(struct silo *silo, struct arena *arena, cons
 		return NULL;
 	/* Trust domain from the mesh, the rest from the node agent: upstream's rule (dataplane.md 7). */
 	struct identity identity = identity_of(workload);
-	identity.ns = silo->info.ns;
-	identity.ns_len = strlen(silo->info.ns);
-	identity.sa = silo->info.service_account;
-	identity.sa_len = strlen(silo->info.service_account);
+	if (!is_inferred(silo)) {
+		identity.ns = silo->info.ns;
+		identity.ns_len = strlen(silo->info.ns);
+		identity.sa = silo->info.service_account;
+		identity.sa_len = strlen(silo->info.service_account);
+	}
 	if (identity_format(&identity, own->spiffe, sizeof(own->spiffe)) < 0) {
 		mem_free(own);
 		return NULL;
@@ -280,7 +288,9 @@ static void accept_own(struct silo *silo, struct own_workload *own)
 {
 	struct workload_context *context = &silo->context;
 	const struct tls_identity *held = fetch_peek(&context->certificate);
-	bool needs_certificate = own->workload->protocol == WORKLOAD_HBONE || own->workload->native_tunnel;
+	/* Dedicated mode fetches on demand only (control.md 14). */
+	bool needs_certificate = !silo->settings.dedicated &&
+	                         (own->workload->protocol == WORKLOAD_HBONE || own->workload->native_tunnel);
 	bool is_other = held && strcmp(tls_identity_id(held), own->spiffe) != 0;
 	own_workload_unref(context->refused);
 	context->refused = NULL;
