@@ -10,6 +10,8 @@
 #include "base/mem.h"
 #include "broker/broker.h"
 #include "broker/certs.h"
+#include "broker/silo_names.h"
+#include "broker/infer.h"
 #include "broker/resolv_send.h"
 #include "broker/xds.h"
 #include "broker/metrics.h"
@@ -68,6 +70,7 @@ struct silo_peer {
 	char *cert_identity;    /* owned while cert_open */
 	char *cert_csr;         /* owned while cert_open */
 	struct list state_asks; /* struct silo_state_ask */
+	struct silo_names host_names; /* lookups under way */
 	uint32_t last_state_id;
 	struct metrics_peer metrics;
 };
@@ -176,10 +179,41 @@ static int asked_get(
 
 /* --- answers ------------------------------------------------------------- */
 
+static int own_names(struct silo_peer *peer, const struct workload_info *info);
+
+/* Whether nobody has said whose silo it is. */
+static bool is_inferred(const struct broker *broker)
+{
+	return broker->settings.dedicated && !broker->settings.has_workload_info;
+}
+
+/* Dedicated mode without names: they are those of the record that has our address. */
+static const struct workload *inferred_record(struct silo_peer *peer, struct arena *arena)
+{
+	struct broker *broker = peer->broker;
+	const struct workload *own;
+	if (infer_workload(broker->store, broker->settings.network, arena, &own) < 0)
+		return NULL;
+	const struct workload_info info = {
+	        .name = own->name, .ns = own->ns, .service_account = own->service_account};
+	if (strcmp(info.name, peer->info.name) == 0 && strcmp(info.ns, peer->info.ns) == 0 &&
+	        strcmp(info.service_account, peer->info.service_account) == 0)
+		return own;
+	interest_owner_leave(&broker->interest, &peer->interest);
+	if (own_names(peer, &info) < 0 ||
+	        interest_owner_enter(&broker->interest, &peer->interest, &peer->info) < 0)
+		return NULL;
+	log_msg(&broker->log, LOG_INFO, TARGET, "this is %s/%s (%s), by its address", own->ns, own->name,
+	        own->uid);
+	return own;
+}
+
 /* The silo's own record in `arena`, or NULL. */
 static const struct workload *own_record(struct silo_peer *peer, struct arena *arena)
 {
 	const struct workload *own;
+	if (is_inferred(peer->broker))
+		return inferred_record(peer, arena);
 	return store_own_workload(peer->broker->store, &peer->info, arena, &own) == 0 ? own : NULL;
 }
 
@@ -463,6 +497,11 @@ static bool is_own_identity(const struct silo_peer *peer, const char *text)
 	       memcmp(identity.sa, peer->info.service_account, identity.sa_len) == 0;
 }
 
+static int on_ask_resolve(struct silo_peer *peer, struct chan_msg *msg, struct err *err)
+{
+	return silo_names_ask(&peer->host_names, msg->rec.id, msg->rec.ask_resolve.host, err);
+}
+
 static int on_ask_certificate(struct silo_peer *peer, struct chan_msg *msg, struct err *err)
 {
 	const struct ipc_ask_certificate *ask = &msg->rec.ask_certificate;
@@ -621,8 +660,8 @@ static int on_ask_resolver(struct silo_peer *peer, struct chan_msg *msg, struct 
 	struct err why = {0};
 	(void)err;
 	if (resolv_send(peer->chan, msg->rec.id, &why) < 0)
-		log_msg(&peer->broker->log, LOG_ERROR, TARGET, "the resolver's configuration cannot be sent: %s",
-		        why.text);
+		log_msg(&peer->broker->log, LOG_ERROR, TARGET,
+		        "the resolver's configuration cannot be sent: %s", why.text);
 	return 0;
 }
 
@@ -639,6 +678,7 @@ static const struct {
         {IPC_ASK_CERTIFICATE, on_ask_certificate},
         {IPC_LOG_PIPE, on_log_pipe},
         {IPC_ASK_RESOLVER, on_ask_resolver},
+        {IPC_ASK_RESOLVE, on_ask_resolve},
         {IPC_ANSWER_STATE, on_answer_state},
         {IPC_ANSWER_METRICS, on_answer_metrics},
 };
@@ -665,6 +705,7 @@ static void peer_free(struct silo_peer *peer)
 	interest_owner_leave(&peer->broker->interest, &peer->interest);
 	io_undefer(&peer->flush);
 	io_timer_stop(peer->broker->io, &peer->retry);
+	silo_names_done(&peer->host_names);
 	ring_chan_free(peer->chan);
 	log_pipe_free(peer->log_pipe);
 	list_del(&peer->node);
@@ -685,15 +726,16 @@ static void on_closed(void *ctx, int code, const char *text)
 static const struct ring_chan_events EVENTS = {.on_record = on_record, .on_closed = on_closed};
 
 /* Copies names into one block. */
-static int own_names(struct silo_peer *peer, const char *uid, const struct workload_info *info)
+static int own_names(struct silo_peer *peer, const struct workload_info *info)
 {
 	size_t name = strlen(info->name) + 1;
 	size_t ns = strlen(info->ns) + 1;
 	size_t account = strlen(info->service_account) + 1;
-	peer->uid = mem_strdup(uid);
-	peer->names = mem_alloc(name + ns + account);
-	if (!peer->uid || !peer->names)
+	char *names = mem_alloc(name + ns + account);
+	if (!names)
 		return -ENOMEM;
+	mem_free(peer->names);
+	peer->names = names;
 	peer->info.name = memcpy(peer->names, info->name, name);
 	peer->info.ns = memcpy(peer->names + name, info->ns, ns);
 	peer->info.service_account = memcpy(peer->names + name + ns, info->service_account, account);
@@ -734,7 +776,8 @@ int silo_peer_attach(struct broker *broker, const char *uid, const struct worklo
 	list_init(&peer->node);
 	list_add_tail(&broker->silos, &peer->node);
 	map_init(&peer->asked, SILO_PEER_KEYS_MAX, asked_key);
-	int r = own_names(peer, uid, info);
+	peer->uid = mem_strdup(uid);
+	int r = peer->uid ? own_names(peer, info) : -ENOMEM;
 	if (r == 0)
 		r = interest_owner_enter(&broker->interest, &peer->interest, &peer->info);
 	if (r == 0)
@@ -745,6 +788,7 @@ int silo_peer_attach(struct broker *broker, const char *uid, const struct worklo
 		peer_free(peer);
 		return r;
 	}
+	silo_names_init(&peer->host_names, broker->io, peer->chan, broker->settings.ipv6_enabled);
 	ring_chan_send_hello(peer->chan, &hello, -1, NULL);
 	if (broker->has_log_filter)
 		send_log_filter(peer);
@@ -810,8 +854,21 @@ static void on_policies_changed(void *ctx, struct interest_owner *owner)
 static const struct interest_events CHANGES = {
         .view = on_view_changed, .own = on_own_changed, .policies = on_policies_changed};
 
+static void infer_again(struct broker *broker)
+{
+	list_for_each(it, &broker->silos)
+	{
+		struct silo_peer *peer = list_entry(it, struct silo_peer, node);
+		if (!peer->had_workload)
+			on_own_changed(NULL, &peer->interest);
+	}
+}
+
 void silo_peers_changed(void *ctx, const struct store_change *change)
 {
 	struct broker *broker = ctx;
 	interest_tell(&broker->interest, change, &CHANGES, NULL);
+	/* Who has no name yet may get one by any workload. */
+	if (is_inferred(broker) && change->subject == STORE_OWN)
+		infer_again(broker);
 }
