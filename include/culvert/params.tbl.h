@@ -83,6 +83,7 @@ P(run_dir,              "CULVERT_RUN_DIR",                  PATH,     NULL, 0, 0
 P(instance,             "CULVERT_INSTANCE",                 STRING,   NULL, 0, 0, PARAM_W | PARAM_B | PARAM_S, "name of this instance's folder; set by the first process")
 P(libexec_dir,          "CULVERT_LIBEXEC_DIR",              PATH,     NULL, 0, 0, PARAM_W, "folder of the other programs; unset: that of culvertd")
 P(strict_readiness,     "CULVERT_STRICT_READINESS",         BOOL,     false, 0, 0, PARAM_B, "true: any workload that cannot start makes the node unready, as upstream; false: only until the node was ready once")
+P(access_log,           "CULVERT_ACCESS_LOG",               STRING,   "all", 0, 0, PARAM_W | PARAM_S, "access-log lines, whatever RUST_LOG says: all; errors: failures only; off: none")
 P(on_term,              "CULVERT_ON_TERM",                  STRING,   "drain", 0, 0, PARAM_W, "drain: end the silos on SIGTERM; leave: keep them for a successor")
 P(seccomp,              "CULVERT_SECCOMP",                  STRING,   "kill", 0, 0, PARAM_B | PARAM_S, "system call filter: kill; for debugging log (allow, and name the call in the audit log) or off")
 P(broker_uid,           "CULVERT_BROKER_UID",               U32,      1337, 0, UINT32_MAX - 1, PARAM_W, "uid of the broker where CAP_SETUID, CAP_KILL and CAP_DAC_OVERRIDE are granted; 0: that of the daemon")

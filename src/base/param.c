@@ -416,6 +416,9 @@ static int derive_mode(struct settings *s, struct err *err)
 	s->dedicated = strcmp(s->proxy_mode, "dedicated") == 0;
 	if (!s->dedicated && strcmp(s->proxy_mode, "shared") != 0)
 		return bad_value("PROXY_MODE", s->proxy_mode, "must be shared or dedicated", err);
+	if (strcmp(s->access_log, "all") != 0 && strcmp(s->access_log, "errors") != 0 &&
+	        strcmp(s->access_log, "off") != 0)
+		return bad_value("CULVERT_ACCESS_LOG", s->access_log, "must be all, errors or off", err);
 	s->leave_on_term = strcmp(s->on_term, "leave") == 0;
 	if (!s->leave_on_term && strcmp(s->on_term, "drain") != 0)
 		return bad_value("CULVERT_ON_TERM", s->on_term, "must be drain or leave", err);

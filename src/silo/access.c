@@ -3,6 +3,9 @@
 #include "silo/access.h"
 
 #include <stdio.h>
+#include <string.h>
+
+#include "base/log_filter.h"
 
 /* Target of all lines here; people filter by it. */
 static const char TARGET[] = "access";
@@ -57,6 +60,16 @@ static void put_destination(struct log_line *line, const struct access *access)
 static void put_direction(struct log_line *line, bool is_inbound)
 {
 	log_str(line, "direction", is_inbound ? "inbound" : "outbound");
+}
+
+int access_limit(struct log *log, const char *mode, struct err *err)
+{
+	if (strcmp(mode, "off") == 0)
+		return log_filter_add(&log->filter, "access=off", false, err);
+	/* What the filter holds back anyway stays back. */
+	if (strcmp(mode, "errors") == 0 && log_filter_passes(&log->filter, LOG_INFO, TARGET))
+		return log_filter_add(&log->filter, "access=warn", false, err);
+	return 0;
 }
 
 void access_opened(struct log *log, const struct access *access)

@@ -31,6 +31,12 @@ struct access {
 	bool is_src_derived;           /* src_workload is what baggage says, not a record */
 };
 
+/*
+ * Holds lines back as CULVERT_ACCESS_LOG says (all, errors, off), after each change of the log's filter: it
+ * wins over what the filter lets through. 0 or -ENOMEM, -ENOSPC.
+ */
+int access_limit(struct log *log, const char *mode, struct err *err);
+
 /* "connection opened", at debug. */
 void access_opened(struct log *log, const struct access *access);
 

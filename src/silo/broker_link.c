@@ -13,6 +13,7 @@
 #include "ipc/gather.h"
 #include "ipc/ring_chan.h"
 #include "silo/dns.h"
+#include "silo/access.h"
 #include "silo/dump.h"
 #include "silo/metrics.h"
 #include "silo/silo.h"
@@ -235,7 +236,8 @@ static int on_set_log(struct broker_link *link, struct chan_msg *msg, struct err
 {
 	(void)err;
 	struct err bad = {0};
-	if (log_set(&link->silo->log, msg->rec.set_log.filter, &bad) < 0)
+	if (log_set(&link->silo->log, msg->rec.set_log.filter, &bad) < 0 ||
+	        access_limit(&link->silo->log, link->silo->settings.access_log, &bad) < 0)
 		log_msg(&link->silo->log, LOG_WARN, TARGET, "log filter refused: %s", bad.text);
 	return 0;
 }

@@ -12,6 +12,7 @@
 
 #include "base/mem.h"
 #include "base/proc.h"
+#include "silo/access.h"
 #include "silo/broker_link.h"
 #include "silo/metrics.h"
 #include "silo/dns.h"
@@ -57,6 +58,9 @@ static int prepare(struct silo *silo, struct err *err)
 		return r;
 	r = log_init(
 	        &silo->log, silo->settings.rust_log, silo->settings.log_json, broker_link_log, silo, err);
+	if (r < 0)
+		return r;
+	r = access_limit(&silo->log, silo->settings.access_log, err);
 	if (r < 0)
 		return r;
 	r = proc_start_time(getpid(), &silo->start_time);

@@ -112,6 +112,7 @@ static void bad_values(void **state)
 	        {"SECRET_TTL=99999999999999999999999", NULL},
 	        {"PROXY_MODE=both", "invalid env var PROXY_MODE=both (must be shared or dedicated)"},
 	        {"CULVERT_ON_TERM=die", NULL},
+	        {"CULVERT_ACCESS_LOG=some", NULL},
 	        {"CULVERT_SECCOMP=maybe", "invalid env var CULVERT_SECCOMP=maybe (must be kill, log or off)"},
 	        {"CULVERT_IO_BASELINE=6", NULL},
 	        {"ISTIO_META_DNS_PROXY_ADDR=somewhere:53", NULL},

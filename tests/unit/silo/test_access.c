@@ -180,6 +180,47 @@ static void without_a_pod_name_the_service_stands_in(void **state)
 	log_done(&sink.log);
 }
 
+/* Which of opened, complete, complete with error, failed are written, by filter and mode; ERR: mode refused.
+ */
+static void test_limit(void **state)
+{
+	static const struct {
+		const char *filter, *mode, *written;
+	} rows[] = {
+	        {"debug", "all", "ocef"},
+	        {"info", "all", "cef"},
+	        {"debug", "errors", "ef"},
+	        {"info,access=debug", "errors", "ef"},
+	        {"off", "errors", ""},
+	        {"info,access=error", "errors", "e"},
+	        {"debug", "off", ""},
+	        {"off,access=trace", "off", ""},
+	};
+	const struct access access = {
+	        .src = {.ip = {.family = 4}, .port = 1}, .dst = {.ip = {.family = 4}, .port = 2}};
+	(void)state;
+	for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
+		struct sink sink;
+		struct err err;
+		char written[8] = "";
+		open_sink(&sink, rows[i].filter, false);
+		assert_int_equal(access_limit(&sink.log, rows[i].mode, &err), 0);
+		for (const char *kind = "ocef"; *kind; kind++) {
+			sink.line[0] = '\0';
+			if (*kind == 'o')
+				access_opened(&sink.log, &access);
+			else if (*kind == 'f')
+				access_denied(&sink.log, &access.src, &access.dst, false, "no");
+			else
+				access_complete(&sink.log, &access, 1, 2, 3, *kind == 'e' ? "no" : NULL);
+			if (sink.line[0])
+				written[strlen(written)] = *kind;
+		}
+		assert_string_equal(written, rows[i].written);
+		log_done(&sink.log);
+	}
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -189,6 +230,7 @@ int main(void)
 	        cmocka_unit_test(a_denial_has_four_fields),
 	        cmocka_unit_test(opened_is_for_debugging),
 	        cmocka_unit_test(without_a_pod_name_the_service_stands_in),
+	        cmocka_unit_test(test_limit),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }
