@@ -432,7 +432,7 @@ int metrics_start(struct broker *broker, struct err *err)
 {
 	struct metrics *metrics = broker->metrics;
 	int fd;
-	int r = admin_listen(METRICS_PORT, broker->settings.ipv6_enabled, &fd);
+	int r = admin_listen(broker->settings.stats_port, broker->settings.ipv6_enabled, &fd);
 	if (r < 0)
 		return err_sys(err, r, "stats server starts");
 	r = web_new(broker->io, fd, ROUTES, sizeof(ROUTES) / sizeof(ROUTES[0]), broker, &metrics->web);

@@ -22,8 +22,6 @@
 struct broker;
 struct metrics;
 
-/* TCP port of the metrics. */
-#define METRICS_PORT 15020
 /* Time for the silos to answer, ms. */
 #define METRICS_GATHER_MS 1000
 /* Label sets and bytes of one scrape: the sets of 110 busy workloads; more are left out and counted. */
@@ -48,7 +46,7 @@ struct metrics_peer {
 /* Makes the counters; nobody listens yet. 0 or -ENOMEM. */
 int metrics_new(struct broker *broker);
 
-/* Listens on METRICS_PORT. 0, or a negative code with text. */
+/* Listens on the port of the settings, 15020. 0, or a negative code with text. */
 int metrics_start(struct broker *broker, struct err *err);
 
 /* Stops to listen, what is being read goes on; counting too. */
