@@ -9,6 +9,13 @@
 #include <stdint.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/mman.h>
+#include <unistd.h>
+
+/* Bytes of stack below mem_trim()'s frame that its own calls may use. */
+#define STACK_LIVE 2048u
+/* How far below that the stack is given back: deeper than our deepest calls, a TLS handshake's. */
+#define STACK_DEPTH (128u * 1024)
 
 static bool fails(size_t len)
 {
@@ -59,7 +66,19 @@ void mem_wipe(void *p, size_t len)
 		explicit_bzero(p, len);
 }
 
+void mem_forget(void *p, size_t len)
+{
+	const uintptr_t page = (uintptr_t)sysconf(_SC_PAGESIZE);
+	const uintptr_t from = ((uintptr_t)p + page - 1) & ~(page - 1);
+	const uintptr_t to = ((uintptr_t)p + len) & ~(page - 1);
+	if (from < to)
+		madvise((void *)from, to - from, MADV_DONTNEED);
+}
+
 void mem_trim(void)
 {
+	char *here = __builtin_frame_address(0);
 	malloc_trim(0);
+	/* Where the stack never reached, nothing is mapped: the kernel skips that. */
+	mem_forget(here - STACK_LIVE - STACK_DEPTH, STACK_DEPTH);
 }

@@ -34,7 +34,13 @@ void mem_free(void *p);
 /* Overwrites len bytes with zeros in a way that the compiler keeps (keys). */
 void mem_wipe(void *p, size_t len);
 
-/* Gives freed heap memory back to the kernel. For idle moments: costs a heap walk. */
+/*
+ * Gives back to the kernel what is not in use: freed heap, and the stack below
+ * the caller. For idle moments: costs a heap walk.
+ */
 void mem_trim(void);
+
+/* Gives the whole pages within a buffer back; its content is lost and reads as zero. */
+void mem_forget(void *p, size_t len);
 
 #endif

@@ -70,6 +70,12 @@ void h2_env_free(struct h2_env *env)
 	mem_free(env);
 }
 
+void h2_env_rest(struct h2_env *env)
+{
+	env->piece_len = 0;
+	mem_forget(env->piece, sizeof(env->piece));
+}
+
 const struct h2_budget *h2_env_budget(const struct h2_env *env)
 {
 	return &env->budget;

@@ -85,6 +85,10 @@ int h2_env_new(size_t budget_max, struct h2_env **ret_env);
 /* Free it; accepts NULL. All its sessions must be gone. */
 void h2_env_free(struct h2_env *env);
 
+/* For idle moments: gives the output buffer's memory back until it is needed. No piece of h2_pull() may be in
+ * use. */
+void h2_env_rest(struct h2_env *env);
+
 /* The budget, to read (metrics, tests). Borrowed. */
 const struct h2_budget *h2_env_budget(const struct h2_env *env);
 

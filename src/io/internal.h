@@ -69,11 +69,13 @@ struct io {
 	size_t reaped_cnt;
 	size_t reaped_cap;
 	size_t in_flight;
-	int epoll_fd;          /* set of sockets whose peer has ended: see writable.c */
-	struct io_op epoll_op; /* the ring's poll of it; not counted in in_flight */
-	size_t patient_cnt;    /* operations in the set */
-	struct timer trim;     /* gives memory back after activity has ended */
-	bool is_busy;          /* receives or sends since the last trim */
+	int epoll_fd;               /* set of sockets whose peer has ended: see writable.c */
+	struct io_op epoll_op;      /* the ring's poll of it; not counted in in_flight */
+	size_t patient_cnt;         /* operations in the set */
+	struct timer trim;          /* gives memory back after activity has ended */
+	bool is_busy;               /* something completed since the last trim */
+	void (*on_idle)(void *ctx); /* see io_on_idle(); NULL = nobody */
+	void *idle_ctx;
 	bool is_stopped;
 };
 

@@ -84,7 +84,6 @@ static void recv_own(struct io *io, struct io_op *op, int fd, size_t want)
 void io_recv_small(struct io *io, struct io_op *op, int fd)
 {
 	struct pbuf *pbuf = &io->pbufs[PBUF_SMALL];
-	io_touch(io);
 	if (pbuf_start(io, pbuf) < 0) {
 		recv_own(io, op, fd, CHUNK_SMALL);
 		return;
@@ -100,7 +99,6 @@ void io_recv_small(struct io *io, struct io_op *op, int fd)
 void io_recv_bulk(struct io *io, struct io_op *op, int fd)
 {
 	struct pbuf *pbuf = &io->pbufs[PBUF_BULK];
-	io_touch(io);
 	if (pbuf_start(io, pbuf) < 0) {
 		recv_own(io, op, fd, CHUNK_LARGE);
 		return;
@@ -140,7 +138,6 @@ size_t io_send(struct io *io, struct io_op *op, int fd, const struct chain *chai
 {
 	const struct chunk *first = chain->head;
 	size_t len = first->len;
-	io_touch(io);
 	struct gather *g = first->next ? gather_get(io) : NULL;
 	struct io_uring_sqe *sqe = begin(io, op, IO_KIND_SEND);
 	op->scratch = g;
@@ -211,10 +208,8 @@ static void end(struct io *io, struct io_op *op)
 	op->in_flight = false;
 	io->in_flight--;
 	if (op->kind == IO_KIND_SMALL || op->kind == IO_KIND_BULK) {
-		struct pbuf *pbuf = &io->pbufs[op->kind == IO_KIND_SMALL ? PBUF_SMALL : PBUF_BULK];
-		/* The last one gone: the buffers are given back if no other comes soon. */
-		if (--pbuf->armed == 0)
-			io_touch(io);
+		/* With the last one gone the buffers are given back if no other comes soon: on_trim(). */
+		io->pbufs[op->kind == IO_KIND_SMALL ? PBUF_SMALL : PBUF_BULK].armed--;
 	} else if (op->kind == IO_KIND_SEND) {
 		gather_put(io, op->scratch);
 	}
@@ -235,8 +230,6 @@ void io_dispatch(struct io *io, const struct reaped *reaped)
 		return;
 	struct io_result result = {.res = reaped->res, .more = reaped->flags & IORING_CQE_F_MORE};
 	result.chunk = take_chunk(io, op, reaped);
-	if (result.chunk)
-		io_touch(io);
 	if (!result.more)
 		end(io, op);
 	op->done(op, &result);

@@ -134,8 +134,17 @@ static void on_trim(struct timer *timer, uint64_t now)
 		}
 	}
 	chunk_pool_trim(&io->pool, 0);
-	if (is_idle)
-		mem_trim();
+	if (!is_idle)
+		return;
+	if (io->on_idle)
+		io->on_idle(io->idle_ctx);
+	mem_trim();
+}
+
+void io_on_idle(struct io *io, void (*on_idle)(void *ctx), void *ctx)
+{
+	io->on_idle = on_idle;
+	io->idle_ctx = ctx;
 }
 
 void io_touch(struct io *io)

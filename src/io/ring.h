@@ -112,6 +112,12 @@ struct io_features {
 int io_new(const struct io_opts *opts, struct io **ret_io, struct err *err);
 
 /*
+ * Calls `on_idle` about a second after the last completion, when no socket is
+ * read: the moment to give memory back. Once for each burst of activity.
+ */
+void io_on_idle(struct io *io, void (*on_idle)(void *ctx), void *ctx);
+
+/*
  * Frees the ring, its buffers and its pool. NULL is fine. Operations still in flight are dropped without a
  * callback; chunks that are still out leak, so at the end of a process only.
  */

@@ -151,6 +151,8 @@ int io_turn(struct io *io, bool may_wait)
 		return r;
 	io->now_ms = clock_ms();
 	io_reap(io);
+	if (io->reaped_cnt)
+		io_touch(io);
 	dispatch(io);
 	wheel_run(&io->wheel, io->now_ms);
 	return 0;
