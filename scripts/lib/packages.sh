@@ -12,15 +12,17 @@ build_packages=(
 	libcurl4-openssl-dev libcjson-dev libnftables-dev zlib1g-dev
 )
 
-# What the tests, the linters and the fuzz targets need on top. libiperf0 is the library of iperf3, see below.
+# What the tests, the linters and the fuzz targets need on top. libiperf0 is the library of iperf3, see below,
+# those of the next line are nsd's.
 test_packages=(
 	clang-14 clang-tidy-14 clang-format-14 libclang-rt-14-dev llvm-14 libcmocka-dev
 	iproute2 nftables iptables tcpdump curl openssl bind9-dnsutils jq socat libiperf0
+	libevent-2.1-7 libfstrm0 libprotobuf-c1
 	python3 python3-venv shellcheck mandoc valgrind gdb strace git
 )
 
 # Test tools whose installation could start a service: unpacked into .deps/unpacked, reached by .deps/bin.
-unpacked_packages=(iperf3)
+unpacked_packages=(iperf3 nsd prometheus)
 
 # Names of the packages wanted in this run, one a line.
 packages_wanted() {
