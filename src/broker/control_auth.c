@@ -18,9 +18,6 @@
 
 static const char TARGET[] = "ztunnel::tls::control";
 
-/* The default address of both, by whether we run in Kubernetes (reference control.md 3.2). */
-static const char IN_CLUSTER[] = "https://istiod.istio-system.svc:15012";
-static const char OUTSIDE[] = "https://localhost:15012";
 /* The token unless AUTH_TOKEN is set. */
 static const char TOKEN_PATH[] = "./var/run/secrets/tokens/istio-token";
 /* Where systems keep their roots as one file. */
@@ -36,11 +33,7 @@ _Static_assert(sizeof(((struct control_lines *)0)->lines) / sizeof(struct h2_hea
 
 const char *control_address(const struct settings *settings, enum control_purpose purpose)
 {
-	const char *address = purpose == CONTROL_XDS ? settings->xds_address : settings->ca_address;
-	bool is_set = purpose == CONTROL_XDS ? settings->xds_address_set : settings->ca_address_set;
-	if (address || is_set)
-		return address;
-	return settings->kubernetes_host_set ? IN_CLUSTER : OUTSIDE;
+	return purpose == CONTROL_XDS ? settings->xds_address : settings->ca_address;
 }
 
 /* --- address -------------------------------------------------------------- */

@@ -47,7 +47,7 @@ struct control_call_events {
 };
 
 /*
- * The URI that the settings or their default give for a purpose; NULL = set
+ * The URI that the settings give for a purpose, defaults applied; NULL = set
  * but empty: none is wanted (reference control.md 3.2). Borrowed.
  */
 const char *control_address(const struct settings *settings, enum control_purpose purpose);

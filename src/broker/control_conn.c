@@ -32,15 +32,23 @@ static const char TARGET[] = "ztunnel::tls::control";
 static const char *const kept_headers[] = {
         "content-type", "grpc-encoding", "grpc-message", "grpc-status", NULL};
 
+/* Whether the URI does not name the address that was tried. */
+static bool is_where_new(const struct control_conn *conn)
+{
+	return conn->where[0] && strcmp(conn->where, conn->channel->auth.authority) != 0;
+}
+
 static void fail_calls(struct control_conn *conn, enum control_stage stage, const char *text)
 {
+	const char *authority = conn->channel->auth.authority;
+	bool is_new = is_where_new(conn);
 	if (conn->channel->current == conn)
 		conn->channel->current = NULL;
 	list_for_each_safe(it, &conn->calls)
 	{
 		struct control_call *call = list_entry(it, struct control_call, node);
-		control_call_fail(
-		        call, stage, GRPC_UNAVAILABLE, "%s: %s", conn->channel->auth.authority, text);
+		control_call_fail(call, stage, GRPC_UNAVAILABLE, "%s%s%s%s: %s", authority,
+		        is_new ? " (" : "", is_new ? conn->where : "", is_new ? ")" : "", text);
 	}
 	io_defer(conn->channel->broker->io, &conn->reap, IO_PHASE_WORK);
 }
@@ -95,9 +103,10 @@ static void on_closed(void *ctx, int code, const char *text)
 	/* Our own codes name the step that failed and the text the reason; of the system's codes one is
 	 * enough. */
 	const char *step = code == 0 ? "connection closed" : code < -1000 ? err_str(code) : "";
+	if (strncmp(text, step, strlen(step)) == 0)
+		step = "";
 	const char *reason = *text || *step ? text : err_io_text(code, number, sizeof(number));
-	(void)snprintf(
-	        words, sizeof(words), "%s: %s%s%s", conn->where, step, *step && *reason ? ": " : "", reason);
+	(void)snprintf(words, sizeof(words), "%s%s%s", step, *step && *reason ? ": " : "", reason);
 	link_free(conn->link);
 	conn->link = NULL;
 	fail_calls(conn, CONTROL_CONNECT, words);
@@ -151,11 +160,8 @@ static const struct dial_events dial_events = {.on_done = on_dialled};
 static void dial_next(struct control_conn *conn, int last_code)
 {
 	char text[128];
-	char words[ERR_TEXT_MAX];
 	if (conn->next_ip == conn->ip_cnt) {
-		(void)snprintf(words, sizeof(words), "%s: %s", conn->where,
-		        err_io_text(last_code, text, sizeof(text)));
-		fail_calls(conn, CONTROL_CONNECT, words);
+		fail_calls(conn, CONTROL_CONNECT, err_io_text(last_code, text, sizeof(text)));
 		return;
 	}
 	const struct dial_opts opts = {
