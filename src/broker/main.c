@@ -53,6 +53,7 @@ void broker_set_mesh_complete(struct broker *broker, bool is_complete)
 	/* Loading has left holes: they go back before the node settles down. */
 	if (is_complete)
 		mem_trim();
+	silo_peers_flush(broker);
 	broker_ready_note(broker);
 	warden_tell_mesh(broker->warden, is_complete);
 }

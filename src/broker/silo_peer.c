@@ -61,15 +61,15 @@ struct silo_peer {
 	uint32_t policies_id;
 	bool is_workload_dirty;
 	bool is_policies_dirty;
-	bool had_workload; /* its record was found the last time */
+	bool had_workload; /* it may hold a record: found the last time, or given by a former broker */
 	struct io_task flush;
 	struct timer retry;
 	struct cert_ask cert; /* one at a time: a new ask replaces the former */
 	bool cert_open;
 	uint32_t cert_id;
-	char *cert_identity;    /* owned while cert_open */
-	char *cert_csr;         /* owned while cert_open */
-	struct list state_asks; /* struct silo_state_ask */
+	char *cert_identity;          /* owned while cert_open */
+	char *cert_csr;               /* owned while cert_open */
+	struct list state_asks;       /* struct silo_state_ask */
 	struct silo_names host_names; /* lookups under way */
 	uint32_t last_state_id;
 	struct metrics_peer metrics;
@@ -232,7 +232,7 @@ static void answer_workload(struct silo_peer *peer, const struct workload *own)
 	                .generation = store_generation(peer->broker->store),
 	                .workload = own}};
 	struct err err = {0};
-	/* Not known yet: the silo waits with its own deadline, and hears when it comes. */
+	/* Still not known: the silo waits with its own deadline, and hears when it comes. */
 	if (!own && !peer->had_workload)
 		return;
 	if (ring_chan_send(peer->chan, &rec, -1, &err) < 0)
@@ -768,6 +768,8 @@ int silo_peer_attach(struct broker *broker, const char *uid, const struct worklo
 		return -ENOMEM;
 	}
 	peer->broker = broker;
+	/* A former broker may have given it a record: one that is gone since must be taken back. */
+	peer->had_workload = true;
 	io_task_init(&peer->flush, flush);
 	timer_init(&peer->retry, retry_flush);
 	list_init(&peer->dirty);
@@ -798,6 +800,11 @@ int silo_peer_attach(struct broker *broker, const char *uid, const struct worklo
 void silo_peers_set_log(struct broker *broker)
 {
 	list_for_each(it, &broker->silos) send_log_filter(list_entry(it, struct silo_peer, node));
+}
+
+void silo_peers_flush(struct broker *broker)
+{
+	list_for_each(it, &broker->silos) want_flush(list_entry(it, struct silo_peer, node));
 }
 
 void silo_peers_recheck(struct broker *broker)

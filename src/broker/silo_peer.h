@@ -45,6 +45,9 @@ void silo_peers_changed(void *ctx, const struct store_change *change);
  */
 void silo_peers_set_log(struct broker *broker);
 
+/* The mesh state is complete: what silos asked before is answered now. */
+void silo_peers_flush(struct broker *broker);
+
 /* The control plane has answered demands (xds_must_wait): asks that waited for it are looked at again. */
 void silo_peers_recheck(struct broker *broker);
 
