@@ -21,7 +21,7 @@ struct side {
 	struct pump *pump;
 	struct side *peer;
 	struct stream *stream;
-	uint64_t taken_before; /* what the stream had taken when the copy began */
+	uint64_t taken_before; /* what had been written to the stream when the copy began */
 	bool is_read_over;     /* nothing more comes out of it */
 	bool is_write_over;    /* its end was sent, or it takes nothing any more */
 	bool is_stopped;       /* its reading waits for the peer's queue */
@@ -38,7 +38,8 @@ struct pump {
 
 static uint64_t taken(const struct side *side)
 {
-	return side->stream->taken - side->taken_before;
+	uint64_t all = side->stream->taken;
+	return all > side->taken_before ? all - side->taken_before : 0;
 }
 
 uint64_t pump_received(const struct pump *pump)
@@ -173,7 +174,10 @@ static const struct stream_events side_events = {
 
 static void side_init(struct side *side, struct pump *p, struct side *peer, struct stream *stream)
 {
-	*side = (struct side){.pump = p, .peer = peer, .stream = stream, .taken_before = stream->taken};
+	*side = (struct side){.pump = p,
+	        .peer = peer,
+	        .stream = stream,
+	        .taken_before = stream->taken + stream_queued(stream)};
 	stream_set_events(stream, &side_events, side);
 }
 

@@ -5,6 +5,7 @@
 #include <errno.h>
 #include <stdio.h>
 
+#include "silo/proxy_protocol.h"
 #include "silo/silo.h"
 
 /* Words of a failure. */
@@ -54,6 +55,22 @@ static void refuse(struct delivery *d, int status, const char *error)
 	end(d, error);
 }
 
+/* The application learns from the first bytes who the client is (dataplane 8.4). */
+static int introduce(struct delivery *d, struct stream *up)
+{
+	struct chain bytes = {0};
+	struct buf header;
+	buf_init(&header, PROXY_HEADER_MAX);
+	int r = proxy_header_encode(&d->access.src, &d->route.proxy_dst, d->access.src_identity, &header);
+	if (r == 0)
+		r = chain_write(&bytes, io_pool(d->silo->io), header.data, header.len);
+	if (r == 0)
+		r = stream_write(up, &bytes);
+	chain_clear(&bytes);
+	buf_done(&header);
+	return r;
+}
+
 static void on_dialled(void *ctx, int code, struct stream *up)
 {
 	struct delivery *d = ctx;
@@ -73,6 +90,8 @@ static void on_dialled(void *ctx, int code, struct stream *up)
 		return;
 	}
 	int r = d->events->connected(d);
+	if (r == 0 && d->route.has_proxy_header)
+		r = introduce(d, up);
 	if (r == 0)
 		r = pump_start(d->down, up, NULL, &PUMP_EVENTS, d, &d->pump);
 	if (r < 0) {

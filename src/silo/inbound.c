@@ -250,10 +250,6 @@ static void step_route(struct request *req)
 		fetch_wait_start(source.missing, &req->wait, SILO_FETCH_MS, on_view);
 	else if (r < 0)
 		deny(req, status, err.text[0] ? err.text : err_str(r));
-	else if (req->delivery.route.has_proxy_header)
-		/* Without its header the application would take the proxy for the client: refused instead. */
-		deny(req, ROUTE_STATUS_UNAVAILABLE,
-		        "application tunnels with PROXY protocol are not supported by this release");
 	else
 		step_source(req);
 }
