@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from culvert_e2e import pki
+from culvert_e2e import envoy, pki
 from culvert_e2e.lab import access_fields, wait_for
 from test_a_basic import serve
 
@@ -34,6 +34,9 @@ HOLD = "import socket,sys\n" \
     "s=socket.create_connection((sys.argv[1],int(sys.argv[2])),timeout=40)\n" \
     "s.sendall(b'x'); print('up' if s.recv(1)==b'X' else 'down',flush=True)\n" \
     "sys.stdin.read()\n"
+
+# What curl says of a connection that is closed or reset without an answer; a reset may even come before it looks.
+REFUSED = (7, 52, 56)
 
 
 class Peer:
@@ -533,3 +536,246 @@ def test_P15_cancelled_by_the_peer(node):
     out = read.communicate(timeout=40)[0].strip()
     line = node.line()
     assert out == "b''" and "error" not in line, (out, line)
+
+
+# --- Envoy -------------------------------------------------------------------
+
+needs_envoy = pytest.mark.skipif(envoy.binary() is None, reason="Envoy is not in the virtual environment")
+
+
+@needs_envoy
+@pytest.mark.parametrize("how", ["service", "workload"])
+def test_O11_O12_envoy_as_waypoint(node, how):
+    """client -> our tunnel -> Envoy -> its tunnel -> our server. The waypoint is asked for what was dialled."""
+    waypoint, server = node.lab.pod("waypoint"), node.lab.pod("server")
+    ref = {"destination": f"/{waypoint.ip}", "hboneMtlsPort": 15008}
+    if how == "service":
+        node.lab.service("web", vips=[f"/{node.vip(9)}"], ports={80: 8080}, pods=[server], waypoint=ref)
+        dialled = f"{node.vip(9)}:80"
+    else:
+        node.lab.record(server)["waypoint"] = ref
+        dialled = f"{server.ip}:8080"
+    node.start(server)
+    serve(server)
+    files = node.ca.issue(node.tmp, [waypoint.spiffe], name="waypoint")
+    envoy.start(waypoint, envoy.waypoint(waypoint.ip, files, (server.ip, 15008), f"{server.ip}:8080", server.spiffe),
+                node.tmp)
+    for _ in range(3):
+        assert "hello from server" in node.client.curl(f"http://{dialled}/").stdout
+    line = node.line(dialled)
+    assert line["dst.addr"] == f"{waypoint.ip}:15008" and line["dst.hbone_addr"] == dialled
+    assert line["dst.identity"] == waypoint.spiffe
+    inner = access_fields(node.lab.wait_log("connection complete", 'direction="inbound"')[0])
+    assert inner["src.identity"] == waypoint.spiffe and inner["dst.hbone_addr"] == f"{server.ip}:8080"
+
+
+@needs_envoy
+def test_O18_envoy_as_gateway(node):
+    gateway, server = node.lab.pod("gateway", network="far"), node.lab.pod("server")
+    vip = far_service(node, gateway, pods=[server])
+    node.start(server)
+    serve(server)
+    files = node.ca.issue(node.tmp, [gateway.spiffe], name="gateway")
+    envoy.start(gateway, envoy.gateway(gateway.ip, files, (server.ip, 15008)), node.tmp)
+    for _ in range(3):
+        assert "hello from server" in node.client.curl(f"http://{vip}/").stdout
+    line = node.line("web.default.svc.cluster.local:80")
+    assert line["dst.addr"] == f"{gateway.ip}:15008" and line["dst.identity"] == server.spiffe
+    inner = access_fields(node.lab.wait_log("connection complete", 'direction="inbound"')[0])
+    assert inner["src.identity"] == node.client.spiffe
+
+
+# --- SOCKS5 ------------------------------------------------------------------
+
+
+def socks(node, url, *args, flag="--socks5-hostname", **kw):
+    return node.client.curl(url, flag, "127.0.0.1:15080", *args, **kw)
+
+
+@pytest.fixture
+def socksy(node):
+    server, outside = node.lab.pod("server"), node.lab.pod("outside", mesh=False)
+    node.lab.service("web", vips=[f"/{node.vip(9)}"], ports={80: 8080}, pods=[server])
+    node.start(server, UNSTABLE_ENABLE_SOCKS5="true")
+    serve(server)
+    serve(outside)
+    return node
+
+
+def test_m01_socks5_by_address_and_by_name(socksy):
+    server, outside = socksy.lab.pods["server"], socksy.lab.pods["outside"]
+    assert "hello from server" in socks(socksy, f"http://{server.ip}:8080/", flag="--socks5").stdout
+    assert "hello from server" in socks(socksy, f"http://[{server.ip6}]:8080/", flag="--socks5").stdout
+    assert "hello from outside" in socks(socksy, f"http://{outside.ip}:8080/", flag="--socks5").stdout
+    for name in ("web.default.svc.cluster.local", "WEB.default.svc.cluster.local.", "web.default", "web"):
+        assert "hello from server" in socks(socksy, f"http://{name}/").stdout
+    lines = socksy.lab.wait_log("connection complete", 'direction="outbound"', "web.default.svc.cluster.local", count=4)
+    assert all(access_fields(line)["dst.hbone_addr"] == f"{server.ip}:8080" for line in lines)
+    socksy.lab.wait_log("connection complete", 'direction="outbound"', f"{outside.ip}:8080")
+
+
+def test_m02_socks5_refusals(socksy):
+    """curl tells the code of the reply: 4 = the name is not known."""
+    gone = socks(socksy, "http://nothing.invalid/", check=False, timeout=20)
+    assert gone.returncode == 97 and "4" in gone.stderr
+    own = socks(socksy, "http://127.0.0.1:15001/", flag="--socks5", check=False)
+    assert own.returncode in (52, 56, 97), "closed, before or after the reply"
+    socksy.lab.wait_log("connection failed", "attempted recursive call to ourselves")
+    assert socks(socksy, f"http://{socksy.client.ip}:15001/", check=False).returncode in REFUSED
+
+
+def test_m03_socks5_is_for_loopback_only_and_off_by_default(socksy, tmp_path):
+    outside, client = socksy.lab.pods["outside"], socksy.client
+    assert outside.curl(f"http://{client.ip}:15080/", check=False, timeout=5).returncode in REFUSED
+    assert "127.0.0.1:15080" in client.run("ss", "-ltnH").stdout
+
+
+def test_m04_no_socks5_unless_asked_for(node):
+    node.start()
+    assert ":15080" not in node.client.run("ss", "-ltnH").stdout
+
+
+def test_m05_application_that_speaks_at_once(socksy):
+    """Request and first bytes in one packet: nothing of them is lost."""
+    server = socksy.lab.pods["server"]
+    code = "import socket,sys,ipaddress\n" \
+        "s=socket.create_connection(('127.0.0.1',15080),timeout=10)\n" \
+        "ip=ipaddress.ip_address(sys.argv[1]).packed\n" \
+        "s.sendall(b'\\5\\1\\0'+b'\\5\\1\\0\\1'+ip+(8080).to_bytes(2,'big')+b'GET / HTTP/1.0\\r\\n\\r\\n')\n" \
+        "d=b''\n" \
+        "while b:=s.recv(4096): d+=b\n" \
+        "assert d[:12]==b'\\5\\0'+b'\\5\\0\\0\\1'+bytes(6), d\n" \
+        "print(d[12:].decode())\n"
+    assert "hello from server" in socksy.client.python(code, server.ip).communicate(timeout=30)[0]
+
+
+# --- listeners and sockets ---------------------------------------------------
+
+
+def sockets(pod, *args):
+    """Lines of ss, each a socket with all that belongs to it."""
+    return [line for line in pod.run("ss", "-tneoO", *args).stdout.splitlines() if line.strip()]
+
+
+def test_L04_L05_L06_options_of_sockets(node):
+    """Marks on everything, keepalive on what is dialled and on what is captured, none on what comes by HBONE."""
+    server, outside = node.lab.pod("server"), node.lab.pod("outside", mesh=False)
+    node.start(server)
+    for pod in (server, outside):
+        pod.python("import socket\n"
+                   "l=socket.create_server(('::',7000),family=socket.AF_INET6,dualstack_ipv6=True)\n"
+                   "keep=[]\n"
+                   "while True:\n"
+                   "  c,_=l.accept(); keep.append(c); c.sendall(c.recv(1).upper())\n")
+        pod.wait_port(7000)
+    hold(node, server, 1)
+    hold(node, outside, 1)
+    mark = "fwmark:0x539"
+    dialled = [line for line in sockets(node.client, "state", "established") if f"{server.ip}:15008" in line]
+    assert len(dialled) == 1 and mark in dialled[0] and "timer:(keepalive" in dialled[0]
+    plain = [line for line in sockets(node.client, "state", "established") if mark in line and ":15008" not in line]
+    assert sum(f"{outside.ip}:7000" in line for line in plain) == 1, "dialled for the one outside"
+    captured = [line for line in plain if ":15001 " in line]
+    assert len(captured) == 2, "taken from the application"
+    for line in (*plain, *dialled):
+        assert "timer:(keepalive,2min" in line or "timer:(keepalive,3min" in line
+    taken = [line for line in sockets(server, "state", "established") if ":15008" in line]
+    assert len(taken) == 1 and mark in taken[0] and "timer:(keepalive" not in taken[0]
+    for port in (15001, 15006, 15008):
+        listening = [line for line in sockets(node.client, "state", "listening") if f":{port} " in line]
+        assert len(listening) == 1 and mark in listening[0]
+    node.let_go()
+
+
+def test_L08_ipv4_clients_are_logged_as_ipv4(node):
+    outside = node.lab.pod("outside", mesh=False)
+    node.start()
+    serve(outside)
+    node.client.curl(f"http://{outside.ip}:8080/")
+    assert node.line()["src.addr"].startswith(f"{node.client.ip}:")
+
+
+# --- the rest of the routes --------------------------------------------------
+
+
+def test_O35_own_ports_on_loopback(node):
+    """Captured by hand: the application's connection to its own 127.0.0.1 is not redirected by anything."""
+    node.start()
+    for port in (15001, 15006, 15008):
+        assert node.client.curl(f"http://127.0.0.1:{port}/", check=False, timeout=5).returncode in REFUSED
+
+
+def test_O36_a_record_that_comes_late(node):
+    """The pod is there before the mesh knows it: its connections wait for the record, at most five seconds."""
+    outside = node.lab.pod("outside", mesh=False)
+    record = node.lab.record(node.client)
+    node.lab.mesh["workloads"].remove(record)
+    node.start()
+    serve(outside)
+    refused = node.client.curl(f"http://{outside.ip}:8080/", check=False, timeout=30)
+    assert refused.returncode in REFUSED
+    node.lab.wait_log("connection failed", "failed to fetch information about local workload: client.default (client)")
+    waiting = node.client.popen("curl", "-sS", "--max-time", 30, f"http://{outside.ip}:8080/")
+    wait_for("the connection", lambda: ":8080" in node.client.run("ss", "-tnH", "state", "established").stdout)
+    node.lab.mesh["workloads"].append(record)
+    node.lab.write_mesh()
+    assert "hello from outside" in waiting.communicate(timeout=60)[0]
+
+
+PING = "import socket,sys\n" \
+    "s=socket.socket(socket.AF_INET,socket.SOCK_RAW,socket.IPPROTO_ICMP); s.settimeout(10)\n" \
+    "s.sendto(b'\\x08\\0\\xf7\\xff\\0\\0\\0\\0',(sys.argv[1],0))\n" \
+    "while True:\n" \
+    "  d,a=s.recvfrom(100)\n" \
+    "  if d[20]==0: break\n" \
+    "print(a[0])\n"
+
+
+def test_O41_udp_and_icmp_are_left_alone(node):
+    outside = node.lab.pod("outside", mesh=False)
+    node.start()
+    outside.python("import socket\ns=socket.socket(socket.AF_INET,socket.SOCK_DGRAM); s.bind(('',7001))\n"
+                   "while True:\n  d,a=s.recvfrom(100); s.sendto(a[0].encode(),a)\n")
+    outside.wait_port(7001, "udp")
+    out = node.client.python("import socket,sys\ns=socket.socket(socket.AF_INET,socket.SOCK_DGRAM); s.settimeout(10)\n"
+                             "s.sendto(b'x',(sys.argv[1],7001)); print(s.recv(100).decode())\n", outside.ip)
+    assert out.communicate(timeout=30)[0].strip() == node.client.ip
+    ping = node.client.python(PING, outside.ip)
+    assert ping.communicate(timeout=30)[0] == f"{outside.ip}\n"
+    assert not node.lab.log_lines('direction="outbound"')
+
+
+@pytest.fixture
+def hosts(node):
+    """What the daemon's hosts file says; ip(8) puts it in its place."""
+    folder = Path("/etc/netns") / node.lab.node
+    folder.mkdir(parents=True)
+
+    def write(text):
+        (folder / "hosts").write_text(text)
+
+    yield write
+    for path in folder.iterdir():
+        path.unlink()
+    folder.rmdir()
+
+
+def test_O29_workload_known_by_its_host_name(node, hosts):
+    """Resolved by the broker; the family that was dialled is preferred; an unknown name is refused in upstream's words."""
+    outside = node.lab.pod("outside", mesh=False)
+    hosts(f"127.0.0.1 localhost\n{outside.ip} db.test\n{outside.ip6} db.test\n")
+    for name, vip in (("db.test", 9), ("gone.invalid", 8)):
+        node.lab.service(name, vips=[f"/{node.vip(vip)}", f"/fd00:{node.lab.net}:200::{vip}"], ports={80: 8080})
+        node.lab.mesh["workloads"].append({
+            "uid": f"external/{name}", "name": name, "namespace": "default", "serviceAccount": "", "workloadIps": [],
+            "hostname": name, "protocol": "TCP", "network": "", "trustDomain": "cluster.local",
+            "services": {f"default/{name}.default.svc.cluster.local": {80: 8080}}})
+    node.start()
+    serve(outside)
+    for _ in range(2):
+        assert "hello from outside" in node.client.curl(f"http://{node.vip(9)}/").stdout
+    assert node.line()["dst.addr"] == f"{outside.ip}:8080"
+    assert "hello from outside" in node.client.curl(f"http://[fd00:{node.lab.net}:200::9]/").stdout
+    assert node.lab.wait_log("connection complete", 'direction="outbound"', f"[{outside.ip6}]:8080")
+    assert node.client.curl(f"http://{node.vip(8)}/", check=False, timeout=30).returncode in REFUSED
+    node.lab.wait_log("connection failed", "no ip addresses were resolved for workload: gone.invalid")

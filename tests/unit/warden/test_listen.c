@@ -10,9 +10,11 @@
 #include <sched.h>
 #include <string.h>
 #include <sys/socket.h>
+#include <sys/wait.h>
 #include <unistd.h>
 
 #include "base/fd.h"
+#include "warden/drop.h"
 #include "warden/listen.h"
 
 static bool has_netns;
@@ -111,7 +113,7 @@ static void expect_options(
 	close(fd);
 }
 
-static void test_options(void **state)
+static void test_L2_L3_options(void **state)
 {
 	struct settings settings = usual;
 	if (!has_netns)
@@ -129,6 +131,39 @@ static void test_options(void **state)
 	settings.inpod_port_reuse = true;
 	settings.dedicated = true;
 	expect_options(&settings, 0, 0, 1, 1);
+}
+
+/* In a process that holds nothing: whether the listener can be made. */
+static int open_without_rights(const struct settings *settings)
+{
+	int status = 0;
+	pid_t pid = fork();
+	assert_true(pid >= 0);
+	if (pid == 0) {
+		struct listen_spec specs[LISTEN_MAX];
+		int fd = -1;
+		listen_table(settings, specs);
+		int rc = drop_caps(0, 0, NULL);
+		if (rc == 0)
+			rc = listen_open(settings, &specs[0], &fd, NULL);
+		_exit(-rc);
+	}
+	assert_int_equal(waitpid(pid, &status, 0), pid);
+	assert_true(WIFEXITED(status));
+	return -WEXITSTATUS(status);
+}
+
+/* The source address must be kept, but the kernel does not let us: no start. Unset, it is kept where
+ * possible. */
+static void test_L7_source_must_be_kept(void **state)
+{
+	struct settings settings = usual;
+	if (!has_netns)
+		skip();
+	settings.packet_mark = 0;
+	assert_int_equal(open_without_rights(&settings), 0);
+	settings.enable_orig_src_set = settings.enable_orig_src = true;
+	assert_int_equal(open_without_rights(&settings), -EPERM);
 }
 
 /* Two daemons side by side share the port; one that does not want to is told why it fails, and nothing stays
@@ -157,6 +192,7 @@ static void test_sharing(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {cmocka_unit_test(test_table), cmocka_unit_test(test_dns_table),
-	        cmocka_unit_test(test_options), cmocka_unit_test(test_sharing)};
+	        cmocka_unit_test(test_L2_L3_options), cmocka_unit_test(test_L7_source_must_be_kept),
+	        cmocka_unit_test(test_sharing)};
 	return cmocka_run_group_tests(tests, enter_netns, NULL);
 }
