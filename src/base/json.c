@@ -15,9 +15,11 @@ void json_init(struct json *json, struct buf *out, bool pretty)
 
 static void newline(struct json *json)
 {
-	buf_add_u8(json->out, '\n');
-	for (unsigned i = 0; i < json->depth; i++)
-		buf_add(json->out, "  ", 2);
+	char text[1 + 2 * JSON_DEPTH_MAX];
+	size_t len = 1 + 2 * (size_t)json->depth;
+	text[0] = '\n';
+	memset(text + 1, ' ', len - 1);
+	buf_add(json->out, text, len);
 }
 
 /* Comma and indent before an element of the open container. */
@@ -185,9 +187,24 @@ size_t json_escape_char(const char *s, size_t len, char *dst, size_t *ret_used)
 	return n;
 }
 
+/* Bytes at the start that stand for themselves. */
+static size_t plain_len(const char *s, size_t len)
+{
+	size_t n = 0;
+	while (n < len && s[n] >= 0x20 && s[n] != '"' && s[n] != '\\' && !((unsigned char)s[n] & 0x80))
+		n++;
+	return n;
+}
+
 void json_escape(struct buf *out, const char *s, size_t len)
 {
 	while (len) {
+		size_t plain = plain_len(s, len);
+		buf_add(out, s, plain);
+		s += plain;
+		len -= plain;
+		if (len == 0)
+			return;
 		char text[JSON_CHAR_MAX];
 		size_t used;
 		size_t n = json_escape_char(s, len, text, &used);

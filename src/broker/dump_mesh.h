@@ -7,8 +7,9 @@
 #include "base/json.h"
 #include "mesh/store.h"
 
-/* Endpoints written in one go: some 0.7 MB; a service with more comes in several slices. */
-#define DUMP_ENDPOINTS_SLICE 4096
+/* Endpoints written in one go: some 3 MB; a service with more comes in several slices, and each of them costs
+ * the sorting of all. */
+#define DUMP_ENDPOINTS_SLICE 16384
 
 /* A workload record as an element; ctx is the struct json. */
 bool dump_workload(void *ctx, const struct workload *workload);
