@@ -115,6 +115,7 @@ static int entry_new(struct cache *cache, const struct view_key *key, const uint
 		return -ENOMEM;
 	list_init(&entry->recent);
 	fetch_init(&entry->fetch, cache->io, &VIEW_KIND);
+	entry->fetch.observer = cache->observer;
 	int r = copy_key(entry, key);
 	if (r == 0 && !(entry->key_bytes = mem_alloc(len)))
 		r = -ENOMEM;

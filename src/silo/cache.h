@@ -28,9 +28,10 @@ struct cache {
 	struct io *io;
 	const struct cache_ops *ops;
 	void *ctx;
-	struct map entries; /* struct entry by key bytes */
-	struct list recent; /* most recently used first */
-	size_t max;         /* ceiling of entries */
+	struct map entries;              /* struct entry by key bytes */
+	struct list recent;              /* most recently used first */
+	size_t max;                      /* ceiling of entries */
+	struct fetch_observer *observer; /* of the entries' waits; borrowed, may be NULL */
 };
 
 /* Prepares an empty cache of at most `max` entries. */

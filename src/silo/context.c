@@ -12,6 +12,7 @@
 #include "base/rand.h"
 #include "silo/broker_link.h"
 #include "silo/netif.h"
+#include "silo/metrics.h"
 #include "silo/silo.h"
 
 static const char TARGET[] = "ztunnel::identity::manager";
@@ -391,12 +392,21 @@ const struct policy_set *context_policies(const struct silo *silo)
 
 /* --- life ---------------------------------------------------------------- */
 
+static void count_wait(struct fetch_observer *observer, uint64_t ms)
+{
+	metrics_waited(list_entry(observer, struct silo, context.observer), ms);
+}
+
 void context_init(struct silo *silo)
 {
 	struct workload_context *context = &silo->context;
 	fetch_init(&context->workload, silo->io, &WORKLOAD_KIND);
 	fetch_init(&context->certificate, silo->io, &IDENTITY_KIND);
 	fetch_init(&context->policies, silo->io, &POLICIES_KIND);
+	context->observer.waited = count_wait;
+	context->workload.observer = &context->observer;
+	context->certificate.observer = &context->observer;
+	context->policies.observer = &context->observer;
 	timer_init(&context->renew_timer, renew_due);
 	timer_init(&context->refused_timer, refused_check);
 }

@@ -47,6 +47,9 @@ struct workload_context {
 	struct fetch certificate; /* struct tls_identity */
 	struct fetch policies;    /* struct policy_set */
 
+	/* Counts the waits on these, on views and on names. */
+	struct fetch_observer observer;
+
 	/* What follows is the context's own. */
 	struct own_workload *refused;    /* a record none of whose addresses is ours yet */
 	struct timer refused_timer;      /* looks again: addresses may come later */

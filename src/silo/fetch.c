@@ -36,6 +36,13 @@ void fetch_wait_cancel(struct fetch_wait *wait)
 	wait->from = NULL;
 }
 
+/* A wait is over, by an answer or by its deadline. */
+static void observe(const struct fetch *fetch, const struct fetch_wait *wait)
+{
+	if (fetch->observer)
+		fetch->observer->waited(fetch->observer, io_now_ms(fetch->io) - wait->since_ms);
+}
+
 /*
  * Tells all waiters of now; those that start to wait meanwhile are left. The list is taken over
  * first and popped one by one, so that a callback may cancel any other waiter.
@@ -47,6 +54,7 @@ static void wake(struct fetch *fetch, int code, void *value)
 	list_move_all(&woken, &fetch->waiters);
 	while (!list_empty(&woken)) {
 		struct fetch_wait *wait = list_entry(woken.next, struct fetch_wait, node);
+		observe(fetch, wait);
 		fetch_wait_cancel(wait);
 		wait->done(wait, code, value);
 	}
@@ -97,6 +105,7 @@ static void wait_expired(struct timer *timer, uint64_t now)
 	(void)now;
 	struct fetch_wait *wait = list_entry(timer, struct fetch_wait, timer);
 	list_del(&wait->node);
+	observe(wait->from, wait);
 	wait->from = NULL;
 	wait->done(wait, -ETIMEDOUT, NULL);
 }
@@ -107,6 +116,7 @@ void fetch_wait_start(struct fetch *fetch, struct fetch_wait *wait, uint64_t dea
 	ASSERT(!fetch->value);
 	wait->from = fetch;
 	wait->done = done;
+	wait->since_ms = io_now_ms(fetch->io);
 	list_init(&wait->node);
 	list_add_tail(&fetch->waiters, &wait->node);
 	timer_init(&wait->timer, wait_expired);

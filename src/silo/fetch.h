@@ -25,15 +25,21 @@ struct fetch_kind {
 	void (*unref)(void *value); /* one less; the last frees */
 };
 
+/* Somebody who counts how long waits take; embed it. */
+struct fetch_observer {
+	void (*waited)(struct fetch_observer *observer, uint64_t ms);
+};
+
 /* An awaitable value; embed it. */
 struct fetch {
 	struct io *io;                 /* for deadlines; borrowed */
 	const struct fetch_kind *kind; /* borrowed */
 	void *value;                   /* current snapshot, one reference of ours; NULL = none yet */
 	int code; /* 0, or why the last attempt failed (negative); kept beside an older value */
-	char text[FETCH_TEXT_MAX]; /* words for code */
-	struct list waiters;       /* struct fetch_wait, in order of arrival */
-	struct list watchers;      /* struct fetch_watch */
+	char text[FETCH_TEXT_MAX];       /* words for code */
+	struct list waiters;             /* struct fetch_wait, in order of arrival */
+	struct list watchers;            /* struct fetch_watch */
+	struct fetch_observer *observer; /* borrowed; NULL = nobody */
 };
 
 /* One getter that waits; embed it in whoever waits. */
@@ -41,6 +47,7 @@ struct fetch_wait {
 	struct list node;   /* on the fetch, or detached */
 	struct timer timer; /* the deadline */
 	struct fetch *from; /* what is awaited; NULL = not waiting */
+	uint64_t since_ms;  /* when the wait began */
 	/*
 	 * The end of the wait, once, unless cancelled: 0 and the value (borrowed; take a reference to
 	 * keep it), or a negative code: what the fetch failed with, or -ETIMEDOUT. May free the waiter's

@@ -89,6 +89,7 @@ static void init_parts(struct silo *silo)
 	list_init(&silo->deliveries);
 	context_init(silo);
 	cache_init(&silo->cache, silo->io, LIMIT_SILO_VIEWS, &CACHE_OPS, silo);
+	silo->cache.observer = &silo->context.observer;
 	resolver_init(&silo->resolver, silo);
 	pool_init(&silo->pool, silo);
 }

@@ -80,6 +80,7 @@ static int name_new(struct resolver *resolver, const char *host, struct name **r
 	memcpy(name->text, host, len);
 	name->len = len;
 	fetch_init(&name->fetch, resolver->silo->io, &RESOLVED_KIND);
+	name->fetch.observer = &resolver->silo->context.observer;
 	list_init(&name->recent);
 	int r = map_put(&resolver->names, name, NULL);
 	if (r < 0) {
