@@ -13,7 +13,8 @@ from pathlib import Path
 import pytest
 from prometheus_client.openmetrics.parser import text_string_to_metric_families
 
-from culvert_e2e.lab import run, wait_for
+from culvert_e2e.lab import exact, run, wait_for
+from test_b_policy import policy
 
 ROOT = Path(__file__).resolve().parents[2]
 
@@ -190,9 +191,8 @@ def test_o04_bytes_of_live_connections(mesh):
 
 def test_o05_a_denied_connection(lab):
     client, server = lab.pod("client"), lab.pod("server")
-    lab.mesh["policies"].append({
-        "name": "deny", "namespace": "default", "scope": "Namespace", "action": "Deny",
-        "rules": [[[{"sourceIps": [f"{client.ip}/32"]}]]]})
+    lab.mesh["policies"].append(policy("deny", "Deny", {
+        "principals": [exact(client.spiffe.removeprefix("spiffe://"))]}))
     lab.write_mesh()
     lab.start_agent()
     lab.start_daemon(ready=False)
@@ -232,6 +232,8 @@ def test_o06_the_node_and_the_silos(mesh):
         pages = int(Path(f"/proc/{mesh.silo_of(pod)}/statm").read_text().split()[1])
         assert rss / 2 < pages * os.sysconf("SC_PAGESIZE") < rss * 2
         assert got.one("culvert_silo_cpu_seconds_total", **who).value < 60
+    wait = got.one("culvert_silo_fetch_wait_seconds_count", pod_name="client").value
+    assert 1 <= wait < 20, "the first connection waited for the broker"
     hand = got.one("culvert_silo_tls_handshakes_total", pod_name="client", side="client")
     assert hand.value == 1 and hand.labels["version"] == "TLSv1.3" and hand.labels["group"] != "unknown"
     assert got.one("culvert_silo_tls_handshakes_total", pod_name="server", side="server").value == 1
@@ -438,8 +440,12 @@ def test_o15_the_dashboard_names_what_there_is():
         for panel in json.loads(path.read_text())["panels"]:
             for target in panel.get("targets", []):
                 used |= set(re.findall(r"\b((?:istio|culvert|workload_manager|process)_\w+)", target["expr"]))
+            assert all("${" not in t["expr"] for t in panel.get("targets", []))
     assert len(used) > 15
     assert used <= names, used - names
+    unused = {re.sub("_(total|bucket|sum|count)$", "", n) for n in names} - {
+        re.sub("_(total|bucket|sum|count)$", "", n) for n in used}
+    assert unused <= {"process_open_fds", "process_max_fds", "culvert_pending_workloads"}, unused
 
 
 def test_o16_every_sample_is_in_the_table(mesh):
