@@ -224,6 +224,27 @@ def test_p14_istioctl_tables_of_the_golden(golden_node):
     istioctl.check(ours)
 
 
+ISTIOCTL = os.environ.get("CULVERT_ISTIOCTL")
+
+
+def real_istioctl(dump, *args):
+    """`istioctl ztunnel-config` reads a saved dump without a cluster."""
+    return run(ISTIOCTL, "ztunnel-config", *args, "-f", dump, env={**os.environ, "KUBECONFIG": "/nonexistent"}).stdout
+
+
+def test_p15_the_real_istioctl_reads_it(golden_node, tmp_path):
+    if not ISTIOCTL:
+        pytest.skip("CULVERT_ISTIOCTL does not name an istioctl")
+    path = tmp_path / "dump.json"
+    path.write_text(ask(golden_node, "/config_dump")[2])
+    for name in ("workload", "service", "policy"):
+        assert real_istioctl(path, name) == (GOLDEN / f"istioctl-{name}-short.txt").read_text()
+        golden, ours = (json.loads(real_istioctl(p, name, "-o", "json")) for p in (GOLDEN / "ztunnel-config-dump.json", path))
+        assert ours == golden
+    assert "WORKLOAD INFO" in real_istioctl(path, "all", "--with-headers")
+    assert json.loads(real_istioctl(path, "all", "-o", "json")) == json.loads(path.read_text())
+
+
 HOLD = "import socket, sys, time\n" \
     "s = socket.create_connection((sys.argv[1], int(sys.argv[2])))\n" \
     "print(s.getsockname()[1], flush=True)\n" \
@@ -264,6 +285,11 @@ def test_p20_connections(mesh):
     assert inb[1]["src"] == f"{outside.ip}:{from_outside}"
     istioctl.check(dump)
     drawn = istioctl.connections(dump)
+    if ISTIOCTL:
+        path = mesh.tmp / "dump.json"
+        path.write_text(json.dumps(dump))
+        assert real_istioctl(path, "connections") == drawn
+        assert real_istioctl(path, "certificate") == istioctl.certificates(dump)
     assert re.search(rf"^client\.default +Outbound +client\.default:{hbone} +server\.default:15008 +server\.default:8080 +HBONE$",
                      drawn, re.M), drawn
     assert re.search(rf"^server\.default +Inbound +server\.default:8080 +outside\.default:{from_outside} +TCP$", drawn, re.M), drawn
