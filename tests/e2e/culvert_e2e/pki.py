@@ -33,7 +33,7 @@ class Ca:
                 .add_extension(x509.BasicConstraints(True, None), critical=True).sign(key, hashes.SHA256()))
         return cls(key, cert)
 
-    def issue(self, out: Path, uris, name="peer", before_s=-60, after_s=3600):
+    def issue(self, out: Path, uris, name="peer", before_s=-60, after_s=3600, kind=x509.UniformResourceIdentifier):
         """Writes name.crt, name.key and name-root.crt below out; returns the three paths."""
         key = ec.generate_private_key(ec.SECP256R1())
         now = datetime.datetime.now(datetime.timezone.utc)
@@ -44,8 +44,8 @@ class Ca:
                    .add_extension(x509.ExtendedKeyUsage(
                        [ExtendedKeyUsageOID.SERVER_AUTH, ExtendedKeyUsageOID.CLIENT_AUTH]), critical=False))
         if uris:
-            names = [x509.UniformResourceIdentifier(u) for u in uris]
-            builder = builder.add_extension(x509.SubjectAlternativeName(names), critical=True)
+            names = [kind(u) for u in uris]
+            builder = builder.add_extension(x509.SubjectAlternativeName(names), critical=kind is not x509.DNSName)
         cert = builder.sign(self.key, hashes.SHA256())
         pem = serialization.Encoding.PEM
         paths = out / f"{name}.crt", out / f"{name}.key", out / f"{name}-root.crt"
@@ -53,3 +53,7 @@ class Ca:
         paths[1].write_bytes(key.private_bytes(pem, serialization.PrivateFormat.PKCS8, serialization.NoEncryption()))
         paths[2].write_bytes(self.cert.public_bytes(pem))
         return paths
+
+    def issue_server(self, out: Path, names, name="server"):
+        """Writes name.crt (the root behind it), name.key and name-root.crt for a server of these host names."""
+        return self.issue(out, names, name, kind=x509.DNSName)
