@@ -12,6 +12,7 @@
 
 #include "base/mem.h"
 #include "silo/meta.h"
+#include "silo/metrics.h"
 #include "silo/silo.h"
 
 /* Words of a failure. */
@@ -201,6 +202,7 @@ static const struct link_answer_events INNER_ANSWER_EVENTS = {.on_response = on_
 static void on_inner_ready(void *ctx)
 {
 	struct hbone *hbone = ctx;
+	metrics_handshake(hbone->silo, hbone->inner, false);
 	snprintf(hbone->peer_id, sizeof(hbone->peer_id), "%s", link_peer_identity(hbone->inner));
 	send_connect(hbone, hbone->inner, &INNER_ANSWER_EVENTS);
 }
@@ -261,7 +263,9 @@ static void on_link(struct pool_wait *wait, struct link *link)
 
 static void on_link_failed(struct pool_wait *wait, int code, const char *text)
 {
-	bool is_ours = code == -ENOMEM || code == ERR_TLS_SETUP;
+	/* Our own want of something is no reason to bother another endpoint. */
+	bool is_ours = code == -ENOMEM || code == -EMFILE || code == -ENFILE || code == -ENOBUFS ||
+	               code == ERR_TLS_SETUP;
 	fail(list_entry(wait, struct hbone, pool_wait), is_ours ? HBONE_FINAL : HBONE_PEER, text);
 }
 

@@ -40,6 +40,7 @@ struct pool_tunnel {
 	struct dial *dial;    /* connecting */
 	struct link *link;    /* handshaking or ready */
 	bool has_settings;    /* the peer has said how many streams it takes */
+	struct timer preface; /* from the end of the handshake to the peer's SETTINGS */
 	struct timer idle;    /* since the last new stream */
 	struct io_task serve; /* hands the link to waiters, outside of pool_get() */
 };
@@ -130,6 +131,7 @@ static void tunnel_free(struct pool_tunnel *tunnel)
 	retire(tunnel);
 	list_del(&tunnel->all);
 	io_undefer(&tunnel->serve);
+	io_timer_stop(io_of(tunnel), &tunnel->preface);
 	dial_cancel(tunnel->dial);
 	link_free(tunnel->link);
 	for (size_t i = 0; i < tunnel->accept_cnt; i++)
@@ -162,6 +164,9 @@ static bool has_room(const struct pool_tunnel *tunnel)
 	return link_streams(tunnel->link) < limit;
 }
 
+/* Waiters that this tunnel will not serve soon go to another one. */
+static void move_waits(struct pool_tunnel *tunnel);
+
 static void serve_waits(struct io_task *task)
 {
 	struct pool_tunnel *tunnel = list_entry(task, struct pool_tunnel, serve);
@@ -173,15 +178,16 @@ static void serve_waits(struct io_task *task)
 			        io_of(tunnel), &tunnel->idle, tunnel->pool->silo->settings.pool_idle_ms);
 		wait->on_link(wait, tunnel->link);
 	}
+	/* Fewer have found room than it seemed when they came. */
+	if (tunnel->has_settings && tunnel->group)
+		move_waits(tunnel);
 }
-
-/* Waiters that this tunnel will not serve soon go to another one. */
-static void move_waits(struct pool_tunnel *tunnel);
 
 static void on_link_ready(void *ctx)
 {
 	struct pool_tunnel *tunnel = ctx;
 	metrics_handshake(tunnel->pool->silo, tunnel->link, false);
+	io_timer_start(io_of(tunnel), &tunnel->preface, tunnel->pool->silo->settings.tls_handshake_ms);
 	io_defer(io_of(tunnel), &tunnel->serve, IO_PHASE_WORK);
 }
 
@@ -189,8 +195,18 @@ static void on_link_settings(void *ctx)
 {
 	struct pool_tunnel *tunnel = ctx;
 	tunnel->has_settings = true;
+	io_timer_stop(io_of(tunnel), &tunnel->preface);
 	serve_waits(&tunnel->serve);
-	move_waits(tunnel);
+}
+
+/* Before its SETTINGS a peer gets one stream: without a limit all others would wait for them. */
+static void preface_expired(struct timer *timer, uint64_t now)
+{
+	(void)now;
+	struct pool_tunnel *tunnel = list_entry(timer, struct pool_tunnel, preface);
+	char words[TEXT_MAX];
+	snprintf(words, sizeof(words), "%s: no SETTINGS", err_str(ERR_H2_HANDSHAKE));
+	fail(tunnel, ERR_H2_HANDSHAKE, words);
 }
 
 static void on_link_room(void *ctx)
@@ -305,6 +321,7 @@ static int tunnel_new(struct pool *pool, const struct pool_target *target, struc
 	list_init(&tunnel->all);
 	list_add_tail(&pool->all, &tunnel->all);
 	timer_init(&tunnel->idle, idle_expired);
+	timer_init(&tunnel->preface, preface_expired);
 	struct dial_opts opts = silo_dial_opts(pool->silo, &target->dst);
 	int r = copy_accept(tunnel, target->accept);
 	if (r == 0)
@@ -424,6 +441,7 @@ static void move_waits(struct pool_tunnel *tunnel)
 		struct pool_target target = {
 		        .dst = tunnel->dst, .accept = &accept, .uid = "", .identity = tunnel->identity};
 		if (!other && tunnel_new(pool, &target, &other) == 0) {
+			make_room(pool);
 			other->group = group;
 			list_add_tail(&group->tunnels, &other->node);
 			pool->tunnel_cnt++;

@@ -514,6 +514,15 @@ def test_P13_limit_of_ten_streams_and_thirty_clients(node):
     node.let_go()
 
 
+def test_P13_a_peer_without_settings(node):
+    """Before the peer's SETTINGS one stream is all we dare; nobody waits for them for ever."""
+    pod, peer = one_peer(node, {"CULVERT_TLS_HANDSHAKE_TIMEOUT": "2s"}, mode="dumb")
+    procs = [node.client.python(SHOUT, pod.ip, 7000) for _ in range(4)]
+    assert {p.communicate(timeout=60)[0].strip() for p in procs} <= {"", "broken"}
+    lines = node.lab.wait_log("connection complete", 'direction="outbound"', "http2 handshake failed: no SETTINGS")
+    assert lines and len(node.lab.wait_log("connection complete", 'direction="outbound"', count=4)) == 4
+
+
 def test_P14_a_stream_that_is_not_read_does_not_stop_others(node):
     """One application does not read its echo: its stream's window fills, the tunnel's does not."""
     pod, peer = one_peer(node)

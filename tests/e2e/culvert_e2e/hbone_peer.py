@@ -143,7 +143,7 @@ class Server(threading.Thread):
     """
     Answers CONNECT with a status. What then becomes of the stream is the mode: echo (in upper case, then
     half-close), forward (to --to, as a gateway does), mute (no answer at all), reset (RST_STREAM with
-    --code after the answer), deaf (not even TLS).
+    --code after the answer), dumb (TLS, but no HTTP/2), deaf (not even TLS).
     """
 
     def __init__(self, args, raw, number):
@@ -182,6 +182,8 @@ class Server(threading.Thread):
         self.tls = tls = server_context(self.args).wrap_socket(self.raw, server_side=True)
         report["peer"] = peer_uris(tls)
         report["tls"], report["alpn"] = tls.version(), tls.selected_alpn_protocol()
+        while self.args.mode == "dumb" and tls.recv(65536):
+            pass
         self.conn = conn = h2.connection.H2Connection(h2.config.H2Configuration(
             client_side=False, header_encoding="utf-8", validate_inbound_headers=False))
         if self.args.max_streams:
@@ -319,7 +321,7 @@ def main():
             p.add_argument("--listen", required=True)
             p.add_argument("--status", type=int, default=200)
             p.add_argument("--max-streams", type=int, default=0)
-            p.add_argument("--mode", choices=["echo", "forward", "mute", "reset", "deaf"], default="echo")
+            p.add_argument("--mode", choices=["echo", "forward", "mute", "reset", "dumb", "deaf"], default="echo")
             p.add_argument("--to", help="IP:PORT that every stream is forwarded to")
             p.add_argument("--code", type=int, default=8, help="of RST_STREAM")
             p.add_argument("--goaway-after", type=int, default=0, help="requests; then GOAWAY NO_ERROR")
