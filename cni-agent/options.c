@@ -94,7 +94,7 @@ const char *options_help(void)
 	       "  --socket PATH          control socket (" OPTIONS_SOCKET ")\n"
 	       "  --pods PATH            pods file, or directory of *.yaml, watched for changes\n"
 	       "  --state DIR            keep pods of the control socket there, to find them again after a restart\n"
-	       "  --dns-capture[=BOOL]   capture DNS of pods that do not say; off unless given\n"
+	       "  --dns-capture[=BOOL]   capture DNS of pods that do not say (true)\n"
 	       "  --ipv6=BOOL            capture IPv6 too (true)\n"
 	       "  --no-rules             leave rules and routes in the pods to somebody else\n"
 	       "  --log-level FILTER     as RUST_LOG: error, warn, info, debug, trace, target=level,... ($RUST_LOG, else info)\n"
@@ -383,7 +383,7 @@ int options_parse(struct options *options, int argc, char **argv, struct err *er
 	        (struct options){.zds_socket = zds_socket && zds_socket[0] ? zds_socket : OPTIONS_ZDS_SOCKET,
 	                .socket = OPTIONS_SOCKET,
 	                .log_level = getenv("RUST_LOG"),
-	                .config = {.ipv6 = true, .probe4 = rules_probe4(), .probe6 = rules_probe6()}};
+	                .config = {.dns = true, .ipv6 = true, .probe4 = rules_probe4(), .probe6 = rules_probe6()}};
 	buf_init(&options->request, REQUEST_MAX);
 	int rc = parse_probe("HOST_PROBE_SNAT_IP", 4, &options->config.probe4, err);
 	if (rc == 0)

@@ -283,10 +283,10 @@ def test_goldens_are_what_nft_accepts(pods, name):
 
 
 @pytest.mark.parametrize("args,golden", [
-    ([], "default"),
-    (["--dns-capture=true"], "dns"),
-    (["--ingress-mode=true"], "ingress"),
-    (["--virtual-interface", "tap0", "--virtual-interface", "vm-1.2"], "virtual-interface"),
+    ([], "dns"),
+    (["--dns-capture=false"], "default"),
+    (["--ingress-mode=true", "--dns-capture=false"], "ingress"),
+    (["--virtual-interface", "tap0", "--virtual-interface", "vm-1.2", "--dns-capture=false"], "virtual-interface"),
 ])
 def test_rules_in_and_out(agent, pods, args, golden):
     pod, judge = pods(), pods("judge")
@@ -326,7 +326,7 @@ def test_foreign_rules_stay(agent, pods):
 
 def test_dns_off_again_removes_the_raw_table(agent, pods):
     pod = pods()
-    agent.start("--dns-capture")
+    agent.start()
     peer = agent.connect()
     peer.snapshot()
     enrol(agent, peer, pod)
@@ -651,7 +651,7 @@ def test_pods_directory(agent, pods, tmp_path):
     where = tmp_path / "pods.d"
     where.mkdir()
     write_pods(where / "one.yaml", pod_yaml(one, "one"))
-    agent.start("--pods", where)
+    agent.start("--pods", where, "--dns-capture=false")
     peer = agent.connect()
     assert set(peer.snapshot()) == {"one"}
     write_pods(where / "two.yaml", pod_yaml(two, "two", dnsCapture=True))
@@ -729,7 +729,7 @@ def test_sockets_of_a_successor_stay(agent, tmp_path_factory):
 def test_killed_with_state(agent, pods, tmp_path):
     one, two = pods("a"), pods("b")
     where = tmp_path / "state"
-    agent.start("--state", where)
+    agent.start("--state", where, "--dns-capture=false")
     peer = agent.connect()
     peer.snapshot()
     enrol(agent, peer, one, "one")
@@ -737,7 +737,7 @@ def test_killed_with_state(agent, pods, tmp_path):
     assert sorted(p.stat().st_mode & 0o777 for p in where.iterdir()) == [0o600, 0o600]
     agent.stop(signal.SIGKILL)
     one.run("nft", "flush", "ruleset")
-    agent.start("--state", where)
+    agent.start("--state", where, "--dns-capture=false")
     again = agent.connect()
     named = again.snapshot()
     assert {uid: ino for uid, (_, _, ino) in named.items()} == {"one": one.ino, "odd / uid": two.ino}

@@ -29,19 +29,18 @@ static void test_server(void **state)
 	assert_ok(parse(&options, &err, ""));
 	assert_int_equal(options.command, COMMAND_SERVE);
 	assert_string_equal(options.zds_socket, "/var/run/ztunnel/ztunnel.sock");
-	assert_true(options.config.ipv6);
-	assert_false(options.config.dns);
+	assert_true(options.config.ipv6 && options.config.dns);
 	assert_false(options.config.no_rules);
 	options_done(&options);
 	assert_ok(parse(&options, &err,
-	        "--zds-socket /z --socket /s --pods /p --state /d --log-level debug --log-json --no-rules --dns-capture --ipv6=false"));
+	        "--zds-socket /z --socket /s --pods /p --state /d --log-level debug --log-json --no-rules --dns-capture=false --ipv6=false"));
 	assert_string_equal(options.zds_socket, "/z");
 	assert_string_equal(options.socket, "/s");
 	assert_string_equal(options.pods, "/p");
 	assert_string_equal(options.config.state_dir, "/d");
 	assert_string_equal(options.log_level, "debug");
-	assert_true(options.log_json && options.config.no_rules && options.config.dns);
-	assert_false(options.config.ipv6);
+	assert_true(options.log_json && options.config.no_rules);
+	assert_false(options.config.ipv6 || options.config.dns);
 	options_done(&options);
 }
 
