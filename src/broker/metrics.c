@@ -16,6 +16,7 @@
 #include "broker/admin.h"
 #include "broker/broker.h"
 #include "broker/metrics_own.h"
+#include "broker/metrics_sum.h"
 #include "broker/silo_peer.h"
 #include "broker/web.h"
 
@@ -58,62 +59,6 @@ struct metrics {
 	struct metric_table xds;   /* rows of the control plane's connection */
 	struct metrics_own own;
 };
-
-/* --- tables -------------------------------------------------------------- */
-
-static void add_values(struct metric_row *row, uint32_t present, const uint64_t *values)
-{
-	for (unsigned col = 0; present >> col; col++)
-		if (present >> col & 1)
-			metric_row_add(row, col, *values++);
-}
-
-/* Adds a row of another table; false without room. */
-static bool add_row(struct metric_table *to, const struct metric_row *from)
-{
-	struct metric_row *row = metric_table_row(to, from->set, metric_row_labels(from), from->len);
-	if (!row)
-		return false;
-	for (unsigned col = 0; from->present >> col; col++)
-		if (from->present >> col & 1)
-			metric_row_add(row, col, from->values[col]);
-	return true;
-}
-
-static void add_table(struct metrics *metrics, struct metric_table *to, const struct metric_table *from)
-{
-	size_t cursor = 0;
-	const struct metric_row *row;
-	while ((row = map_next(&from->rows, &cursor)))
-		metrics->own.dropped_cnt += !add_row(to, row);
-}
-
-/* Adds what a silo says of one label set, unless it is malformed or not for a silo to say. */
-static void add_metric(struct metrics *metrics, struct metric_table *to, const struct workload_info *info,
-        const struct ipc_metric *metric)
-{
-	const char *bytes = (const char *)metric->labels;
-	struct metric_labels labels;
-	if (metric->set >= METRIC_SET_CNT || metric->present & ~metric_silo_cols(metric->set) ||
-	        !metric_labels_valid(metric->set, bytes, metric->labels_len, false))
-		return;
-	struct metric_row *row = NULL;
-	size_t pod_cnt = metric_pod_label_cnt(metric->set);
-	if (pod_cnt == 0) {
-		row = metric_table_row(to, metric->set, bytes, metric->labels_len);
-	} else {
-		bool is_all = pod_cnt == metric_label_cnt(metric->set);
-		metric_labels_init(&labels);
-		metric_labels_add(&labels, info->ns);
-		metric_labels_add(&labels, info->name);
-		if (is_all || metric_labels_append(&labels, bytes, metric->labels_len))
-			row = metric_table_row(to, metric->set, labels.bytes, labels.len);
-	}
-	if (row)
-		add_values(row, metric->present, metric->values);
-	else
-		metrics->own.dropped_cnt++;
-}
 
 /* --- text ---------------------------------------------------------------- */
 
@@ -210,12 +155,12 @@ static void add_ended(struct scrape *scrape)
 	struct metrics *metrics = scrape->metrics;
 	struct metric_table all;
 	metric_table_init(&all, METRICS_ENDED_ROWS_MAX, METRICS_ENDED_BYTES_MAX);
-	add_table(metrics, &all, &metrics->ended);
+	metrics->own.dropped_cnt += metrics_sum_table(&all, &metrics->ended);
 	if (!list_empty(&scrape->readers))
 		metric_table_sweep(&metrics->ended, is_told, scrape);
-	add_table(metrics, &scrape->table, &all);
+	metrics->own.dropped_cnt += metrics_sum_table(&scrape->table, &all);
 	metric_table_done(&all);
-	add_table(metrics, &metrics->ended, &metrics->late);
+	metrics->own.dropped_cnt += metrics_sum_table(&metrics->ended, &metrics->late);
 	metric_table_done(&metrics->late);
 }
 
@@ -255,7 +200,7 @@ static void finish(struct scrape *scrape)
 	metrics->gathering = NULL;
 	io_timer_stop(metrics->broker->io, &scrape->timer);
 	add_ended(scrape);
-	add_table(metrics, &scrape->table, &metrics->xds);
+	metrics->own.dropped_cnt += metrics_sum_table(&scrape->table, &metrics->xds);
 	metrics_own_fill(metrics->broker, &metrics->own, scrape->missing_cnt, &scrape->table);
 	int r = sort_rows(scrape);
 	list_init(&readers);
@@ -290,17 +235,26 @@ static void arrived(struct metrics *metrics, struct metrics_peer *peer, bool is_
 		finish(scrape);
 }
 
+/* Adds one label set; what finds no room is counted, what is malformed is not worth that. */
+static void add_metric(struct metrics *metrics, struct metric_table *to, struct metrics_peer *peer,
+        const struct workload_info *info, const struct ipc_metric *metric)
+{
+	metrics->own.dropped_cnt += metrics_sum_metric(to, &peer->quota, info, metric) == -ENOSPC;
+}
+
 /* A page of the answer to an ask; one that began before this scrape is not whole. */
 static void on_page(struct metrics *metrics, struct metrics_peer *peer, const struct workload_info *info,
         const struct ipc_answer_metrics *answer)
 {
 	struct scrape *scrape = metrics->gathering;
 	uint64_t number = scrape ? scrape->number : 0;
-	if (answer->page == 0)
+	if (answer->page == 0) {
 		peer->began_in = number;
+		peer->quota = (struct metrics_quota){0};
+	}
 	bool is_whole = scrape && peer->is_awaited && peer->began_in == number;
 	for (size_t i = 0; is_whole && i < answer->metric_cnt; i++)
-		add_metric(metrics, &scrape->table, info, &answer->metrics[i]);
+		add_metric(metrics, &scrape->table, peer, info, &answer->metrics[i]);
 	if (!answer->last)
 		return;
 	peer->is_asked = false;
@@ -317,8 +271,11 @@ static void on_last_word(struct metrics *metrics, struct metrics_peer *peer, con
 	bool is_told = scrape && peer->told_in == scrape->number;
 	if (peer->has_ended)
 		return;
+	if (answer->page == 0)
+		peer->quota = (struct metrics_quota){0};
 	for (size_t i = 0; i < answer->metric_cnt; i++)
-		add_metric(metrics, is_told ? &metrics->late : &metrics->ended, info, &answer->metrics[i]);
+		add_metric(
+		        metrics, is_told ? &metrics->late : &metrics->ended, peer, info, &answer->metrics[i]);
 	peer->has_ended = answer->last;
 	if (answer->last)
 		arrived(metrics, peer, false);

@@ -16,6 +16,7 @@
 
 #include "base/err.h"
 #include "base/list.h"
+#include "broker/metrics_sum.h"
 #include "culvert/records.h"
 #include "pb/ipc.h"
 
@@ -35,12 +36,13 @@ struct metrics;
 
 /* What the metrics know of a silo; embed it in the peer, zeroed. */
 struct metrics_peer {
-	uint32_t last_id;  /* of the asks */
-	bool is_asked;     /* has an ask without an answer; a silo that hangs gets no second one */
-	bool is_awaited;   /* the present scrape waits for it */
-	bool has_ended;    /* its last word has come */
-	uint64_t began_in; /* number of the scrape in which its present answer began */
-	uint64_t told_in;  /* number of the last scrape that has its whole answer */
+	uint32_t last_id;           /* of the asks */
+	bool is_asked;              /* has an ask without an answer; a silo that hangs gets no second one */
+	bool is_awaited;            /* the present scrape waits for it */
+	bool has_ended;             /* its last word has come */
+	uint64_t began_in;          /* number of the scrape in which its present answer began */
+	struct metrics_quota quota; /* of its present answer */
+	uint64_t told_in;           /* number of the last scrape that has its whole answer */
 };
 
 /* Makes the counters; nobody listens yet. 0 or -ENOMEM. */

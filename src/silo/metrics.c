@@ -339,18 +339,25 @@ static size_t put_rows(const struct metrics *metrics, struct arena *arena, struc
 	return cnt;
 }
 
-void metrics_answer(struct silo *silo, uint32_t id)
+void metrics_collect(struct silo *silo, struct arena *arena, struct ipc_answer_metrics *ret_answer)
 {
 	struct metrics *metrics = metrics_of(silo);
+	*ret_answer = (struct ipc_answer_metrics){0};
+	if (!metrics)
+		return;
+	list_for_each(it, &metrics->live) count_bytes(list_entry(it, struct metrics_conn, node));
+	fill_gauges(metrics);
+	struct ipc_metric *all = arena_zalloc(arena, map_cnt(&metrics->table.rows) + 1, sizeof(*all));
+	ret_answer->metrics = all;
+	ret_answer->metric_cnt = all ? put_rows(metrics, arena, all) : 0;
+}
+
+void metrics_answer(struct silo *silo, uint32_t id)
+{
 	struct arena *arena = arena_new(ANSWER_ARENA_MAX);
 	struct ipc_record rec = {.id = id, .type = IPC_ANSWER_METRICS};
-	if (metrics && arena) {
-		list_for_each(it, &metrics->live) count_bytes(list_entry(it, struct metrics_conn, node));
-		fill_gauges(metrics);
-		struct ipc_metric *all = arena_zalloc(arena, map_cnt(&metrics->table.rows) + 1, sizeof(*all));
-		rec.answer_metrics.metrics = all;
-		rec.answer_metrics.metric_cnt = all ? put_rows(metrics, arena, all) : 0;
-	}
+	if (arena)
+		metrics_collect(silo, arena, &rec.answer_metrics);
 	broker_link_send_pages(silo->broker, &rec);
 	arena_unref(arena);
 }

@@ -15,6 +15,8 @@
 #include "base/metric.h"
 
 struct access;
+struct arena;
+struct ipc_answer_metrics;
 struct link;
 struct metrics;
 struct pump;
@@ -66,6 +68,10 @@ void metrics_dns_forwarded(struct silo *silo, const char *type, bool is_tcp, uin
 
 /* Somebody has waited for the broker. */
 void metrics_waited(struct silo *silo, uint64_t ms);
+
+/* Everything counted so far, as it goes to the broker, in `arena`; values and labels only live until
+ * something else is counted. */
+void metrics_collect(struct silo *silo, struct arena *arena, struct ipc_answer_metrics *ret_answer);
 
 /* Answers the broker's ask `id`; 0: the last word before the silo ends. */
 void metrics_answer(struct silo *silo, uint32_t id);
