@@ -98,6 +98,9 @@ static void deadline_over(struct timer *timer, uint64_t now)
 {
 	struct control_call *call = list_entry(timer, struct control_call, deadline);
 	(void)now;
+	/* Not even headers: the connection may be dead without anybody saying so. */
+	if (call->stage == CONTROL_CONNECT && call->conn && call->conn->is_ready)
+		control_conn_retire(call->conn);
 	control_call_fail(call, call->stage, GRPC_DEADLINE_EXCEEDED, "%s: no answer within %llu ms",
 	        call->channel->auth.authority, (unsigned long long)call->opts.deadline_ms);
 }

@@ -284,14 +284,13 @@ int h2_tick(struct h2_session *session, uint64_t now_ms)
 	session->now_ms = now_ms;
 	if (now_ms < h2_deadline(session))
 		return session->error;
-	if (session->config.ping_busy_only && session->open_cnt == 0) {
-		session->is_ping_asleep = true;
-		session->is_ping_pending = false;
-		return session->error;
-	}
 	if (session->is_ping_pending) {
 		h2_set_fault(session, "no answer to PING");
 		return -ETIMEDOUT;
+	}
+	if (session->config.ping_busy_only && session->open_cnt == 0) {
+		session->is_ping_asleep = true;
+		return session->error;
 	}
 	err = h2_ping(session, ++session->ping_seq);
 	if (err)

@@ -2,6 +2,7 @@
 """Certificates from a CA over gRPC: a python gRPC server as Istio's, every bad answer, outages, rotations, the queue."""
 import json
 import shutil
+import signal
 import subprocess
 import sys
 import time
@@ -383,3 +384,69 @@ def test_h34_an_idle_node_is_idle(two, ca):
     time.sleep(3)
     assert spent() - before <= 15, "hundredths of a second in three"
     assert len(ca.calls()) == calls
+
+
+# What a server that gets gRPC wrong does, and what is said of it.
+ODD = {
+    "http503": "(The service is currently unavailable): ",
+    "html": "the answer is no gRPC",
+    "trailers_only": "(The caller does not have permission to execute the specified operation): go away",
+    "refused": "(The service is currently unavailable): ",
+    "calm": "(Some resource has been exhausted): ",
+    "goaway": "connection lost",
+    "cut": "connection lost",
+    "gzip": "(Operation is not implemented or not supported): Content is compressed with `gzip`",
+    "compressed": "compressed-flag",
+    "huge": "the limit is: 4194304 bytes",
+    "half": "Unexpected EOF decoding stream",
+    "rubbish": "IstioCertificateResponse",
+    "bad_utf8": "IstioCertificateResponse",
+    "two": "a second message in a unary answer",
+    "nothing": "Missing response message",
+    "no_status": "ended the call without a status",
+}
+
+
+def test_h40_odd_servers(lab):
+    """Every way to get gRPC wrong ends the call with one clear line, and the next try is made by the back-off."""
+    folder = lab.tmp / "odd"
+    folder.mkdir()
+    (folder / "mode").write_text("http503")
+    pods = [lab.pod(f"p{i}") for i in range(len(ODD))]
+    with open(folder / "log", "w") as out:
+        odd = subprocess.Popen(["ip", "netns", "exec", lab.node, sys.executable,
+                                str(Path(__file__).parent / "culvert_e2e" / "odd_grpc.py"), str(folder),
+                                f"10.{lab.net}.0.1"], stdout=out, stderr=subprocess.STDOUT)
+    try:
+        wait_for("its port", (folder / "port").exists, timeout=30)
+        lab.write_mesh()
+        lab.start_agent()
+        lab.start_daemon(ready=False, FAKE_CA="false", CA_ROOT_CA=folder / "server-root.pem", AUTH_TOKEN="",
+                         CA_ADDRESS=f"10.{lab.net}.0.1:{(folder / 'port').read_text()}")
+        for pod, (mode, words) in zip(pods, ODD.items()):
+            (folder / "mode").write_text(mode)
+            lab.add(pod)
+            lab.wait_log("certificate for", f"/{pod.sa} failed, trying again in", words)
+        seen = (folder / "seen").read_text().split("\n")
+        assert len(seen) < 200, "no loop"
+        assert lab.pid_of("broker")
+    finally:
+        odd.kill()
+        odd.wait()
+
+
+def test_h41_a_dead_connection_is_replaced(lab, ca):
+    """The server stops without a word; its successor at the address is found although the old connection stands."""
+    ca.script(ttl=16)
+    client, server = lab.pod("client"), lab.pod("server")
+    start(lab, ca, client, server, served=[server])
+    works(lab)
+    old = ca.proc
+    old.send_signal(signal.SIGSTOP)
+    try:
+        lab.wait_log("certificate for", "Deadline expired before operation could complete", timeout=60)
+    finally:
+        old.kill()
+        old.wait()
+    ca.start()
+    works(lab, timeout=60)
