@@ -36,6 +36,7 @@ E(IDENTITY,           "identity error",                                         
 E(TLS_SETUP,          "tls error",                                               TLS_FAILURE)
 E(TLS_HANDSHAKE,      "tls handshake error",                                     CONNECT)
 E(TLS_RECORD,         "tls record error",                                        CONNECT)
+E(TLS_REVOKED,        "invalid peer certificate: Revoked",                       CONNECT)
 E(TLS_SAN,            "identity verification error: peer did not present the expected SAN", CONNECT)
 E(H2_HANDSHAKE,       "http2 handshake failed",                                  H2_HANDSHAKE_FAILURE)
 E(H2,                 "h2 failed",                                               H2_HANDSHAKE_FAILURE)

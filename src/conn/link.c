@@ -247,6 +247,17 @@ static void on_work(struct io_task *task)
 		        link->over_text ? link->over_text : err_str(link->over_code));
 }
 
+/* The peer became revoked: cut at once; a server says GOAWAY first (dataplane 12.3). */
+static void on_revoked(void *ctx)
+{
+	struct link *link = ctx;
+	if (link->phase == LINK_OPEN && link->h2_config.is_server && h2_goaway(link->h2, H2_NO_ERROR) == 0) {
+		link->has_last_words = true;
+		link_flush_output(link);
+	}
+	link_end(link, ERR_REVOKED, ERR_REVOKED, NULL);
+}
+
 static int new_tls(struct link *link, const struct link_opts *opts, struct err *err)
 {
 	struct chunk_pool *pool = io_pool(link->io);
@@ -309,6 +320,8 @@ int link_new(struct io *io, struct stream *transport, const struct link_opts *op
 		mem_free(link);
 		return r;
 	}
+	if (link->tls)
+		tls_on_revoked(link->tls, on_revoked, link);
 	link->events = events;
 	link->ctx = ctx;
 	start(link, transport, opts);

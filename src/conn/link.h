@@ -67,9 +67,10 @@ struct link_events {
 	void (*on_goaway)(void *ctx);
 	/*
 	 * The link is over; all its streams have been told before. code 0 = it ended cleanly. -EKEYREJECTED
-	 * (peer refused by us), ERR_TIMEOUT_HANDSHAKE, ERR_H2_PING_TIMEOUT, ERR_H2, -EPROTO, or the
-	 * transport's error. `text` (never NULL, valid during the call) is the detail without any prefix of
-	 * the log. The owner still has to link_free(). Once.
+	 * (peer refused by us), ERR_TIMEOUT_HANDSHAKE, ERR_H2_PING_TIMEOUT, ERR_H2, ERR_TLS_REVOKED (refused)
+	 * and ERR_REVOKED (later, by a CRL), -EPROTO, or the transport's error. `text` (never NULL, valid
+	 * during the call) is the detail without any prefix of the log. The owner still has to link_free().
+	 * Once.
 	 */
 	void (*on_closed)(void *ctx, int code, const char *text);
 };

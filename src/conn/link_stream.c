@@ -51,6 +51,8 @@ static void deliver(struct link_stream *st)
 
 static const char *error_text(const struct link_stream *st, char *dst, size_t cap)
 {
+	if (st->error == ERR_REVOKED)
+		return err_str(st->error);
 	if (st->error != -EPROTO)
 		return err_io_text(st->error, dst, cap);
 	(void)snprintf(dst, cap, "stream error %s: %s", st->is_reset_remote ? "received" : "sent",

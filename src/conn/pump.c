@@ -155,6 +155,11 @@ static void on_error(void *ctx, int code, const char *text)
 		check_end(p);
 		return;
 	}
+	/* Words of their own, not those of an operation. */
+	if (code == ERR_REVOKED) {
+		tell(p, code, text);
+		return;
+	}
 	/* A direction is named after its reader; a stream that was read to its end broke as a writer. */
 	bool is_send = side->is_read_over ? side == &p->up : side == &p->down;
 	char reason[TEXT_MAX];

@@ -17,11 +17,13 @@
 
 struct err;
 struct tls_key;
+struct tls_revocation;
 
 /* What the settings say of TLS (control.md 7). */
 struct tls_policy {
-	bool tls12;    /* TLS12_ENABLED: also speak TLS 1.2 */
-	bool pqc_only; /* COMPLIANCE_POLICY=pqc: X25519MLKEM768 and no other group */
+	bool tls12;                        /* TLS12_ENABLED: also speak TLS 1.2 */
+	bool pqc_only;                     /* COMPLIANCE_POLICY=pqc: X25519MLKEM768 and no other group */
+	struct tls_revocation *revocation; /* where sessions find the CRLs; borrowed, NULL = none */
 };
 
 /* Key, chain and roots; see above. */

@@ -17,6 +17,7 @@
 #include "base/mem.h"
 #include "tls/ctx.h"
 #include "tls/key_priv.h"
+#include "tls/crl_priv.h"
 #include "tls/verify.h"
 
 /* RFC 8446 6. */
@@ -46,6 +47,7 @@ struct tls_session {
 	struct chunk_pool *pool;       /* borrowed */
 	struct chain *out;             /* borrowed */
 	struct err *err;               /* where callbacks put a refusal; set during tls_handshake only */
+	struct crl_member member;      /* for revocation */
 	char *peer;                    /* owned; NULL before the verdict */
 	int refused;                   /* code of our own refusal in a callback, 0 = none */
 	int failed;                    /* code of the error that ended the session, 0 = none */
@@ -98,6 +100,13 @@ static int session_verify(struct tls_session *s, WOLFSSL_X509_STORE_CTX *store)
 		return err_set(s->err, ERR_TLS_HANDSHAKE, "peer sent no certificates");
 	mem_free(s->peer);
 	s->peer = NULL;
+	struct tls_revocation *revocation = s->identity ? tls_identity_policy(s->identity)->revocation : NULL;
+	if (revocation) {
+		s->member.roots = tls_identity_roots(s->identity);
+		int r = crl_admit(revocation, &s->member, store->certs, (size_t)store->totalCerts, s->err);
+		if (r < 0)
+			return r;
+	}
 	return verify_leaf(&s->rule, store->certs[0].buffer, store->certs[0].length, &s->peer, s->err);
 }
 
@@ -139,7 +148,7 @@ int session_on_verify(int is_fine, WOLFSSL_X509_STORE_CTX *store)
 	s->refused = session_verify(s, store);
 	if (s->refused == 0)
 		return 1;
-	send_alert(s, ALERT_CERTIFICATE_UNKNOWN);
+	send_alert(s, s->refused == ERR_TLS_REVOKED ? ALERT_CERTIFICATE_REVOKED : ALERT_CERTIFICATE_UNKNOWN);
 	return 0;
 }
 
@@ -287,6 +296,12 @@ static void accept_drop(struct tls_session *s)
 	s->rule.accept_cnt = 0;
 }
 
+void tls_on_revoked(struct tls_session *s, void (*told)(void *ctx), void *ctx)
+{
+	s->member.told = told;
+	s->member.ctx = ctx;
+}
+
 void tls_free(struct tls_session *s)
 {
 	if (!s)
@@ -294,6 +309,7 @@ void tls_free(struct tls_session *s)
 	/* Freeing must not write. */
 	s->is_muted = true;
 	wolfSSL_free(s->ssl);
+	crl_leave(&s->member);
 	accept_drop(s);
 	tls_identity_unref(s->identity);
 	tls_trust_unref(s->trust);

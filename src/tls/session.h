@@ -67,6 +67,12 @@ int tls_server_new(struct tls_identity *identity, struct chunk_pool *pool, struc
 int tls_control_new(struct tls_trust *trust, struct chunk_pool *pool, struct chain *out,
         struct tls_session **ret_session, struct err *err);
 
+/*
+ * Calls `told` when a later set of CRLs revokes the peer (tls/crl.h); from there the session, and any other,
+ * may be freed. Sessions whose policy names no place for CRLs are never told.
+ */
+void tls_on_revoked(struct tls_session *s, void (*told)(void *ctx), void *ctx);
+
 /* Frees the session and its references; what is in the output chain stays. Sends nothing. NULL is fine. */
 void tls_free(struct tls_session *s);
 
@@ -94,6 +100,7 @@ bool tls_is_readable(const struct tls_session *s);
  * Takes the handshake as far as the input allows. Returns 0 when established
  * (for good; further calls return 0 too), -EAGAIN when more input is needed,
  * or an error that ends the session, with its text in `err`:
+ * ERR_TLS_REVOKED    its certificate, or one above it, is on a CRL
  * ERR_TLS_SAN        the peer's identity is not one of those we accept
  * ERR_TLS_HANDSHAKE  anything else: its certificate, an alert it sent, bytes that are no TLS
  * -ENOMEM            no memory, or the chunk pool's ceiling
