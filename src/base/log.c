@@ -7,12 +7,14 @@
 #include "base/log.h"
 
 #include <errno.h>
+#include <poll.h>
 #include <stdarg.h>
 #include <stdio.h>
 #include <string.h>
 #include <unistd.h>
 
 #include "base/clock.h"
+#include "base/hash.h"
 #include "base/json.h"
 #include "base/log_filter.h"
 #include "base/num.h"
@@ -49,8 +51,10 @@ void log_done(struct log *log)
 
 void log_write_fd(void *ctx, const char *line, size_t len)
 {
-	/* A full pipe or a closed reader loses the line: logging never stops the work. */
-	if (write((int)(intptr_t)ctx, line, len) < 0)
+	struct pollfd out = {.fd = (int)(intptr_t)ctx, .events = POLLOUT};
+	/* A full pipe or a closed reader loses the line: logging never stops the work. A pipe that is ready
+	 * takes a line of PIPE_BUF bytes whole (pipe(7)). */
+	if (poll(&out, 1, 0) != 1 || write(out.fd, line, len) < 0)
 		return;
 }
 
@@ -375,6 +379,38 @@ void log_end(struct log_line *line)
 	line->log = NULL;
 }
 
+/* The slot of a text; the one that was quiet for longest is given to a new one. */
+static struct log_repeat *repeat_slot(struct log *log, uint64_t hash, uint64_t now_ms)
+{
+	struct log_repeat *oldest = &log->repeats[0];
+	for (size_t i = 0; i < LOG_REPEAT_SLOTS; i++) {
+		struct log_repeat *slot = &log->repeats[i];
+		if (slot->hash == hash)
+			return slot;
+		if (slot->since_ms < oldest->since_ms)
+			oldest = slot;
+	}
+	*oldest = (struct log_repeat){.hash = hash, .since_ms = now_ms};
+	return oldest;
+}
+
+/* Counts a text; returns whether it is written, and *ret_left_out = how many were not since it was last. */
+static bool repeat_passes(struct log *log, const char *target, const char *message, uint32_t *ret_left_out)
+{
+	const struct hash_seed seed = {0};
+	uint64_t now_ms = clock_ms();
+	uint64_t hash =
+	        hash_bytes(&seed, message, strlen(message)) ^ hash_bytes(&seed, target, strlen(target));
+	struct log_repeat *slot = repeat_slot(log, hash ? hash : 1, now_ms);
+	*ret_left_out = 0;
+	if (now_ms - slot->since_ms >= LOG_REPEAT_MS) {
+		*ret_left_out = slot->cnt > LOG_REPEAT_MAX ? slot->cnt - LOG_REPEAT_MAX : 0;
+		slot->since_ms = now_ms;
+		slot->cnt = 0;
+	}
+	return ++slot->cnt <= LOG_REPEAT_MAX;
+}
+
 void log_msg(struct log *log, enum log_level level, const char *target, const char *fmt, ...)
 {
 	if (!log_enabled(log, level, target))
@@ -384,7 +420,12 @@ void log_msg(struct log *log, enum log_level level, const char *target, const ch
 	va_start(ap, fmt);
 	vsnprintf(message, sizeof(message), fmt, ap);
 	va_end(ap);
+	uint32_t left_out = 0;
+	if (level <= LOG_WARN && !repeat_passes(log, target, message, &left_out))
+		return;
 	struct log_line line;
 	log_begin(&line, log, level, target, message);
+	if (left_out > 0)
+		log_u64(&line, "repeated", left_out);
 	log_end(&line);
 }

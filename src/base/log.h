@@ -32,6 +32,20 @@ struct log_filter {
 	enum log_level max_level;         /* the most talkative of all, for a quick no */
 };
 
+/* Warnings and errors of the same words within LOG_REPEAT_MS: the first LOG_REPEAT_MAX are written, the
+ * others counted; the next one after that time says how many there were ("repeated"). */
+#define LOG_REPEAT_MS 1000
+#define LOG_REPEAT_MAX 10
+/* Texts that are watched at a time; a storm has one or two. */
+#define LOG_REPEAT_SLOTS 4
+
+/* One text that came lately. Private. */
+struct log_repeat {
+	uint64_t hash; /* of target and message; 0 = empty */
+	uint64_t since_ms;
+	uint32_t cnt; /* since then */
+};
+
 /* A logger. Give it by pointer to whoever logs; NULL is a logger that says nothing. */
 struct log {
 	struct log_filter filter;                               /* in force */
@@ -39,6 +53,7 @@ struct log {
 	bool json;                                              /* form */
 	void (*write)(void *ctx, const char *line, size_t len); /* gets each line with its newline */
 	void *ctx;                                              /* for write */
+	struct log_repeat repeats[LOG_REPEAT_SLOTS];
 };
 
 /* A named number or string of a span. */
@@ -75,8 +90,8 @@ int log_init(struct log *log, const char *filter, bool json,
 /* Frees the filters. */
 void log_done(struct log *log);
 
-/* A write callback that writes to the descriptor number given as ctx ((void *)(intptr_t)fd) and ignores
- * failure. */
+/* A write callback that writes to the descriptor number given as ctx ((void *)(intptr_t)fd). A line that
+ * would have to wait, or fails, is lost. */
 void log_write_fd(void *ctx, const char *line, size_t len);
 
 /* Whether a line of that level and target would be written. */
@@ -121,7 +136,8 @@ void log_code(struct log_line *line, const char *key, int code);      /* err_str
 /* Ends the line and writes it. */
 void log_end(struct log_line *line);
 
-/* One line with a formatted message and no fields. */
+/* One line with a formatted message and no fields. Warnings and errors that repeat in quick succession are
+ * counted instead (LOG_REPEAT_MAX). */
 void log_msg(struct log *log, enum log_level level, const char *target, const char *fmt, ...)
         __attribute__((format(printf, 4, 5)));
 

@@ -31,6 +31,8 @@
 /* Bytes of the index page: a row of some 150 bytes a path. */
 #define INDEX_MAX 8192
 
+static const char TARGET[] = "ztunnel::hyper_util";
+
 #define GET_ONLY (1u << HTTP_GET)
 #define POST_ONLY (1u << HTTP_POST)
 
@@ -215,13 +217,34 @@ int admin_listen(uint16_t port, bool has_v6, int *ret_fd)
 	return r == -EAFNOSUPPORT ? listen_patiently(&v4, ret_fd) : r;
 }
 
-/* Serves on a listening socket, which is taken over in any case. */
-static int serve(
-        struct broker *broker, int fd, const struct web_route *routes, size_t cnt, struct web **ret_web)
+/* Where a socket listens, as text; "" for a unix socket. */
+static const char *addr_of(int fd, char dst[ADDR_STR_MAX])
 {
+	struct sockaddr_storage sa;
+	socklen_t len = sizeof(sa);
+	struct addr addr;
+	dst[0] = '\0';
+	if (getsockname(fd, (struct sockaddr *)&sa, &len) == 0 &&
+	        addr_from_sockaddr((const struct sockaddr *)&sa, len, &addr) == 0)
+		addr_format(&addr, dst);
+	return dst;
+}
+
+/* Serves on a listening socket, which is taken over in any case. */
+static int serve(struct broker *broker, int fd, const char *component, const struct web_route *routes,
+        size_t cnt, struct web **ret_web)
+{
+	char addr[ADDR_STR_MAX];
+	struct log_line line;
 	int r = web_new(broker->io, fd, routes, cnt, broker, ret_web);
 	if (r < 0)
 		fd_close(&fd);
+	else if (addr_of(fd, addr)[0] &&
+	         log_begin(&line, &broker->log, LOG_INFO, TARGET, "listener established")) {
+		log_bare(&line, "address", addr);
+		log_str(&line, "component", component);
+		log_end(&line);
+	}
 	return r;
 }
 
@@ -231,7 +254,7 @@ static int start_readiness(struct broker *broker)
 	int r = admin_listen(ADMIN_READINESS_PORT, broker->settings.ipv6_enabled, &fd);
 	if (r < 0)
 		return r;
-	return serve(broker, fd, READY_ROUTES, sizeof(READY_ROUTES) / sizeof(READY_ROUTES[0]),
+	return serve(broker, fd, "readiness", READY_ROUTES, sizeof(READY_ROUTES) / sizeof(READY_ROUTES[0]),
 	        &broker->readiness_web);
 }
 
@@ -243,7 +266,7 @@ static int start_socket(struct broker *broker)
 	int r = fd_unix_listen(path, SOCK_STREAM, BACKLOG, &fd);
 	if (r < 0)
 		return r;
-	return serve(broker, fd, ADMIN_ROUTES, ADMIN_ROUTE_CNT, &broker->admin_web);
+	return serve(broker, fd, "admin", ADMIN_ROUTES, ADMIN_ROUTE_CNT, &broker->admin_web);
 }
 
 /* The loopback addresses; the one of IPv6 where there is one (reference control.md 3.8). */
@@ -255,13 +278,13 @@ static int start_ports(struct broker *broker)
 	int fd;
 	int r = listen_patiently(&v4, &fd);
 	if (r == 0)
-		r = serve(broker, fd, ADMIN_ROUTES, ADMIN_ROUTE_CNT, &broker->admin_v4_web);
+		r = serve(broker, fd, "admin", ADMIN_ROUTES, ADMIN_ROUTE_CNT, &broker->admin_v4_web);
 	if (r < 0 || !broker->settings.ipv6_enabled)
 		return r;
 	r = listen_patiently(&v6, &fd);
 	if (r == -EADDRNOTAVAIL || r == -EAFNOSUPPORT)
 		return 0;
-	return r < 0 ? r : serve(broker, fd, ADMIN_ROUTES, ADMIN_ROUTE_CNT, &broker->admin_v6_web);
+	return r < 0 ? r : serve(broker, fd, "admin", ADMIN_ROUTES, ADMIN_ROUTE_CNT, &broker->admin_v6_web);
 }
 
 int admin_start(struct broker *broker, struct err *err)

@@ -4,9 +4,10 @@
 #include "broker/logs.h"
 
 #include <errno.h>
+#include <fcntl.h>
 #include <poll.h>
-#include <stdio.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include "base/fd.h"
@@ -16,22 +17,64 @@
 
 /* Bytes taken from one pipe in one turn: a flood of one silo must not starve the others. */
 #define PIPE_TURN_MAX (64u * 1024)
+/* Bytes written to stdout in one turn, likewise. */
+#define FLUSH_TURN_MAX (256u * 1024)
+
+/* At the end a slow reader gets one second (reference control.md 13): tries, and the wait of each, ms. */
+#define EXIT_TRIES 10
+#define EXIT_WAIT_MS 100
+
+static const char TARGET[] = "culvert::log";
 
 struct log_pipe {
 	struct logs *logs; /* NULL: the owner has let go */
 	int fd;
 	struct io_op in; /* multishot poll */
 	struct io_task read;
-	struct buf part; /* a line whose end has not come yet */
+	struct timer again; /* what one turn left is read in the next */
+	struct buf part;    /* a line whose end has not come yet */
 };
 
 /* --- stdout -------------------------------------------------------------- */
 
-/* Whether stdout takes a line of up to PIPE_BUF bytes without waiting (pipe(7)). */
-static bool has_room(void)
+/*
+ * An open description of our own, so that not to wait is not imposed on the
+ * other processes that have stdout: of a pipe only, a file would be written
+ * from its start. Fails where the pipe belongs to somebody else.
+ */
+static int open_again(void)
 {
+	struct stat st;
+	if (fstat(STDOUT_FILENO, &st) < 0 || !S_ISFIFO(st.st_mode))
+		return -1;
+	return open("/proc/self/fd/1", O_WRONLY | O_NONBLOCK | O_CLOEXEC);
+}
+
+/* Whether stdout takes a line of up to PIPE_BUF bytes without waiting (pipe(7)). */
+static bool has_room(const struct logs *logs)
+{
+	if (logs->out_fd >= 0)
+		return true; /* the write says so */
 	struct pollfd p = {.fd = STDOUT_FILENO, .events = POLLOUT};
 	return poll(&p, 1, 0) == 1 && (p.revents & (POLLOUT | POLLERR | POLLHUP));
+}
+
+/* Writes up to a line's ceiling. The bytes taken, or a negative errno. */
+static ssize_t put(struct logs *logs, const void *bytes, size_t len)
+{
+	if (!has_room(logs))
+		return -EAGAIN;
+	ssize_t n = write(logs->out_fd >= 0 ? logs->out_fd : STDOUT_FILENO, bytes, len);
+	return n < 0 ? -errno : n;
+}
+
+/* Bytes of the queue for one write: whole lines, so that those of other processes do not get between. */
+static size_t piece_len(const struct logs *logs)
+{
+	if (logs->queue.len <= LIMIT_LOG_LINE)
+		return logs->queue.len;
+	const uint8_t *end = memrchr(logs->queue.data, '\n', LIMIT_LOG_LINE);
+	return end ? (size_t)(end - logs->queue.data) + 1 : LIMIT_LOG_LINE;
 }
 
 static void watch_room(struct logs *logs)
@@ -42,16 +85,17 @@ static void watch_room(struct logs *logs)
 
 static void flush(struct logs *logs)
 {
-	while (logs->queue.len > 0 && has_room()) {
-		size_t len = logs->queue.len < LIMIT_LOG_LINE ? logs->queue.len : LIMIT_LOG_LINE;
-		ssize_t n = write(STDOUT_FILENO, logs->queue.data, len);
+	size_t done = 0;
+	while (logs->queue.len > 0 && done < FLUSH_TURN_MAX) {
+		ssize_t n = put(logs, logs->queue.data, piece_len(logs));
 		if (n <= 0) {
 			/* Nobody reads any more: what waits will never be wanted. */
-			if (errno != EAGAIN && errno != EINTR)
+			if (n != -EAGAIN && n != -EINTR)
 				buf_clear(&logs->queue);
 			return;
 		}
 		buf_consume(&logs->queue, (size_t)n);
+		done += (size_t)n;
 	}
 }
 
@@ -64,36 +108,54 @@ static void on_room(struct io_op *op, const struct io_result *result)
 		watch_room(logs);
 }
 
-void logs_init(struct logs *logs, struct io *io)
+void logs_init(struct logs *logs, struct io *io, struct log *log)
 {
-	*logs = (struct logs){.io = io};
+	*logs = (struct logs){.io = io, .log = log, .out_fd = open_again()};
 	buf_init(&logs->queue, LOGS_QUEUE_MAX);
 	io_op_init(&logs->room, on_room);
 }
 
 void logs_done(struct logs *logs)
 {
+	struct pollfd out = {.fd = STDOUT_FILENO, .events = POLLOUT};
 	flush(logs);
+	for (int i = 0; i < EXIT_TRIES && logs->queue.len > 0; i++) {
+		poll(&out, 1, EXIT_WAIT_MS);
+		flush(logs);
+	}
 	buf_done(&logs->queue);
+	fd_close(&logs->out_fd);
+}
+
+static void add_report(void *ctx, const char *line, size_t len)
+{
+	struct logs *logs = ctx;
+	if (buf_add(&logs->queue, line, len) == 0)
+		logs->dropped = 0;
+	logs->queue.err = 0;
 }
 
 /* Says how much is missing, where it is missing. */
 static void report_dropped(struct logs *logs)
 {
-	char text[96];
-	int len = snprintf(text, sizeof(text), "culvert: %llu log lines were dropped: stdout is too slow\n",
-	        (unsigned long long)logs->dropped);
-	if (buf_add(&logs->queue, text, (size_t)len) == 0)
+	struct log form = *logs->log;
+	struct log_line line;
+	form.write = add_report;
+	form.ctx = logs;
+	if (!log_begin(&line, &form, LOG_WARN, TARGET, "log lines were dropped: stdout is too slow")) {
 		logs->dropped = 0;
-	logs->queue.err = 0;
+		return;
+	}
+	log_u64(&line, "lines", logs->dropped);
+	log_end(&line);
 }
 
 void logs_write(void *ctx, const char *line, size_t len)
 {
 	struct logs *logs = ctx;
-	if (logs->queue.len == 0 && has_room()) {
-		ssize_t n = write(STDOUT_FILENO, line, len);
-		if (n == (ssize_t)len || (n < 0 && errno != EAGAIN))
+	if (logs->queue.len == 0) {
+		ssize_t n = put(logs, line, len);
+		if (n == (ssize_t)len || (n < 0 && n != -EAGAIN))
 			return;
 		line += n > 0 ? n : 0;
 		len -= n > 0 ? (size_t)n : 0;
@@ -155,7 +217,13 @@ static void read_pipe(struct io_task *task)
 		take(pipe, bytes, (size_t)n);
 		got += (size_t)n;
 	}
-	io_defer(pipe->logs->io, &pipe->read, IO_PHASE_WORK);
+	io_timer_start(pipe->logs->io, &pipe->again, 0);
+}
+
+static void read_again(struct timer *timer, uint64_t now)
+{
+	(void)now;
+	read_pipe(&list_entry(timer, struct log_pipe, again)->read);
 }
 
 static void on_in(struct io_op *op, const struct io_result *result)
@@ -183,6 +251,7 @@ int log_pipe_new(struct logs *logs, int fd, struct log_pipe **ret_pipe)
 	pipe->logs = logs;
 	pipe->fd = fd;
 	io_task_init(&pipe->read, read_pipe);
+	timer_init(&pipe->again, read_again);
 	buf_init(&pipe->part, PIPE_TURN_MAX + LIMIT_LOG_LINE);
 	io_op_init(&pipe->in, on_in);
 	io_poll(logs->io, &pipe->in, fd, POLLIN, true);
@@ -197,6 +266,7 @@ void log_pipe_free(struct log_pipe *pipe)
 	io_undefer(&pipe->read);
 	read_pipe(&pipe->read);
 	io_undefer(&pipe->read);
+	io_timer_stop(pipe->logs->io, &pipe->again);
 	struct io *io = pipe->logs->io;
 	buf_done(&pipe->part);
 	fd_close(&pipe->fd);

@@ -12,6 +12,7 @@
 #include <stdint.h>
 
 #include "base/buf.h"
+#include "base/log.h"
 #include "io/ring.h"
 
 /* Bytes that wait for stdout; some 5,000 lines, a second of a busy node. */
@@ -20,6 +21,8 @@
 /* The writer; embed it. Private. */
 struct logs {
 	struct io *io;
+	struct log *log;   /* gives the reports their form; borrowed */
+	int out_fd;        /* stdout, opened anew without waiting where it is a pipe; -1 = it cannot be */
 	struct buf queue;  /* what stdout has not taken yet */
 	struct io_op room; /* poll for room on stdout */
 	uint64_t dropped;  /* lines lost since the last report */
@@ -28,10 +31,10 @@ struct logs {
 /* A silo's pipe of log lines. */
 struct log_pipe;
 
-/* Prepares the writer. */
-void logs_init(struct logs *logs, struct io *io);
+/* Prepares the writer. `log` (borrowed, may still be empty) writes into it and words its reports. */
+void logs_init(struct logs *logs, struct io *io, struct log *log);
 
-/* Writes what can be written without waiting, and frees the queue. */
+/* Writes what is left, waiting at most a second for a slow reader, and frees the queue. */
 void logs_done(struct logs *logs);
 
 /* Writes or queues whole lines. For struct log: ctx is the struct logs. */

@@ -134,7 +134,7 @@ static int make_loop(struct broker *broker, struct err *err)
 	int r = io_new(&opts, &broker->io, err);
 	if (r < 0)
 		return r;
-	logs_init(&broker->logs, broker->io);
+	logs_init(&broker->logs, broker->io, &broker->log);
 	return log_init(&broker->log, settings->rust_log, settings->log_json, logs_write, &broker->logs, err);
 }
 

@@ -4,7 +4,6 @@
 
 #include <errno.h>
 #include <fcntl.h>
-#include <stdio.h>
 #include <string.h>
 #include <unistd.h>
 
@@ -313,14 +312,26 @@ static int on_record(void *ctx, struct chan_msg *msg, struct err *err)
 
 /* --- log pipe ------------------------------------------------------------ */
 
+static void write_report(void *ctx, const char *text, size_t len)
+{
+	struct broker_link *link = ctx;
+	if (write(link->log_fd, text, len) == (ssize_t)len)
+		link->log_dropped = 0;
+}
+
 static void report_dropped(struct broker_link *link)
 {
-	char text[128];
-	int len = snprintf(text, sizeof(text), "culvert: %llu log lines of %s were dropped\n",
-	        (unsigned long long)link->log_dropped,
-	        link->silo->info.name ? link->silo->info.name : "a silo");
-	if (len > 0 && write(link->log_fd, text, (size_t)len) == len)
+	struct log form = link->silo->log;
+	struct log_line line;
+	form.write = write_report;
+	form.ctx = link;
+	if (!log_begin(&line, &form, LOG_WARN, TARGET, "log lines were dropped")) {
 		link->log_dropped = 0;
+		return;
+	}
+	log_u64(&line, "lines", link->log_dropped);
+	log_str(&line, "pod", link->silo->info.name);
+	log_end(&line);
 }
 
 void broker_link_log(void *ctx, const char *line, size_t len)

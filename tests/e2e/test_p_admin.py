@@ -589,3 +589,51 @@ def test_p54_garbage(node):
         got = raw(node, f"s = dial()\ns.sendall(b'{text}')\nprint(json.dumps(read_all(s).split(b'\\r\\n')[0].decode()))\n")
         assert re.match(r"HTTP/1\.1 (400|505) ", got), (text, got)
     assert ask(node, "/")[0] == 200
+
+
+# --- log ---------------------------------------------------------------------------------------------
+
+
+def test_p60_start_lines(node):
+    lines = [line.split("\t") for line in node.log_lines("listener established")]
+    told = {(line[-1]) for line in lines if line[1] == "info"}
+    assert {'address=[::]:15021 component="readiness"', 'address=127.0.0.1:15000 component="admin"',
+            'address=[::1]:15000 component="admin"'} <= told
+
+
+def test_p61_slow_stdout(lab, tmp_path):
+    """Nobody reads stdout: the node goes on, lines are dropped, counted, and the count is told in the log's own form."""
+    fifo = tmp_path / "stdout"
+    os.mkfifo(fifo)
+    reader = os.open(fifo, os.O_RDONLY | os.O_NONBLOCK)
+    try:
+        lab.write_mesh()
+        lab.start_agent()
+        lab.start_daemon(wrap=("bash", "-c", f'exec "$0" "$@" >{fifo} 2>&1'), LOG_FORMAT="json")
+        flood = "s = dial()\n" \
+            "got = b''\n" \
+            "for _ in range(60):\n" \
+            "    s.sendall(b'POST /logging?level=info HTTP/1.1\\r\\n\\r\\n' * 200)\n" \
+            "    while got.count(b'HTTP/1.1 200') < 200:\n" \
+            "        got += s.recv(65536)\n" \
+            "    got = b''\n" \
+            "print(json.dumps('done'))\n"
+        # Pipe and queue hold some 7,000 of these lines.
+        assert raw(lab, flood) == "done" and raw(lab, flood) == "done"
+        text = b""
+
+        def report():
+            nonlocal text
+            try:
+                text += os.read(reader, 1 << 20)
+            except BlockingIOError:
+                return None
+            # Lines come out again once there is room, and the first of them brings the report.
+            set_log(lab, "?level=info")
+            return [line for line in text.split(b"\n")[:-1] if b"log lines were dropped" in line]
+        line = json.loads(wait_for("the report", report)[0])
+        assert line["level"] == "warn" and line["scope"] == "culvert::log" and line["lines"] > 100
+        for one in text.split(b"\n")[:-1]:
+            json.loads(one)
+    finally:
+        os.close(reader)

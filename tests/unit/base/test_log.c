@@ -174,6 +174,31 @@ static void to_descriptor(void **state)
 	log_write_fd((void *)(intptr_t)fds[1], "line\n", 5);
 }
 
+/* A storm of one text is cut after the first lines; other texts, milder levels and the next second are not.
+ */
+static void repeats_are_counted(void **state)
+{
+	(void)state;
+	struct sink sink = {0};
+	struct log log;
+	struct err err;
+	assert_int_equal(log_init(&log, NULL, false, keep, &sink, &err), 0);
+	for (int i = 0; i < 3 * LOG_REPEAT_MAX; i++)
+		log_msg(&log, LOG_WARN, "a", "accept failed: %s", "EMFILE");
+	assert_in_range(sink.cnt, LOG_REPEAT_MAX, 3 * LOG_REPEAT_MAX - 1);
+	int before = sink.cnt;
+	log_msg(&log, LOG_WARN, "a", "accept failed: %s", "ENFILE");
+	log_msg(&log, LOG_ERROR, "b", "accept failed: %s", "EMFILE");
+	assert_int_equal(sink.cnt, before + 2);
+	for (int i = 0; i < 3 * LOG_REPEAT_MAX; i++)
+		log_msg(&log, LOG_INFO, "a", "all is well");
+	assert_int_equal(sink.cnt, before + 2 + 3 * LOG_REPEAT_MAX);
+	usleep((LOG_REPEAT_MS + 50) * 1000);
+	log_msg(&log, LOG_WARN, "a", "accept failed: %s", "EMFILE");
+	assert_non_null(strstr(sink.text, "accept failed: EMFILE\trepeated="));
+	log_done(&log);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -183,6 +208,7 @@ int main(void)
 	        cmocka_unit_test(hostile_values),
 	        cmocka_unit_test(cuts),
 	        cmocka_unit_test(to_descriptor),
+	        cmocka_unit_test(repeats_are_counted),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }
