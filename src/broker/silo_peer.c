@@ -17,6 +17,7 @@
 #include "broker/metrics.h"
 #include "dns/names.h"
 #include "ipc/ring_chan.h"
+#include "ipc/view_key.h"
 #include "mesh/identity.h"
 
 static const char TARGET[] = "culvert::broker::silo";
@@ -92,50 +93,6 @@ static void asked_free(struct asked *asked)
 	mem_free(asked);
 }
 
-/* Copies the strings of a key into one block. */
-static int own_key(struct asked *asked, const struct view_key *key)
-{
-	size_t network = strlen(key->network) + 1;
-	size_t ns = strlen(key->ns) + 1;
-	size_t host = strlen(key->hostname) + 1;
-	char *names = mem_alloc(network + ns + host);
-	if (!names)
-		return -ENOMEM;
-	asked->names = names;
-	asked->key = *key;
-	asked->key.network = memcpy(names, key->network, network);
-	asked->key.ns = memcpy(names + network, key->ns, ns);
-	asked->key.hostname = memcpy(names + network + ns, key->hostname, host);
-	return 0;
-}
-
-static struct view_key plain_key(const struct ipc_key *key)
-{
-	if (key->is_host && key->dns)
-		return view_key_name(key->host);
-	if (key->is_host)
-		return view_key_host(key->ns, key->host);
-	struct view_key plain = view_key_address(key->addr.network, &key->addr.ip);
-	plain.unfiltered = key->unfiltered;
-	plain.ns = "";
-	plain.hostname = "";
-	return plain;
-}
-
-static struct ipc_key wire_key(const struct view_key *key)
-{
-	if (key->kind != VIEW_ADDRESS)
-		return (struct ipc_key){.is_host = true,
-		        .addr = {.network = ""},
-		        .ns = key->ns,
-		        .host = key->hostname,
-		        .dns = key->kind == VIEW_NAME};
-	return (struct ipc_key){.addr = {.network = key->network, .ip = key->ip},
-	        .unfiltered = key->unfiltered,
-	        .ns = "",
-	        .host = ""};
-}
-
 /* The entry of a key, made if it is new. */
 static int asked_get(
         struct silo_peer *peer, const struct view_key *key, struct asked **ret_asked, struct err *err)
@@ -156,7 +113,7 @@ static int asked_get(
 		return err_set(err, -ENOMEM, "out of memory");
 	asked->peer = peer;
 	list_init(&asked->dirty);
-	int r = own_key(asked, key);
+	int r = view_key_copy(key, &asked->key, &asked->names);
 	if (r == 0 && !(asked->bytes = mem_alloc((size_t)len)))
 		r = -ENOMEM;
 	if (r == 0) {
@@ -332,7 +289,7 @@ static void answer_view(struct silo_peer *peer, struct asked *asked, const struc
 	}
 	struct ipc_record rec = {.id = asked->id,
 	        .type = IPC_ANSWER_VIEW,
-	        .answer_view = {.key = wire_key(&asked->key),
+	        .answer_view = {.key = ipc_key_of_view(&asked->key),
 	                .known = view->known,
 	                .generation = view->generation,
 	                .workload = view->workload,
@@ -431,10 +388,8 @@ static int on_ask_policies(struct silo_peer *peer, struct chan_msg *msg, struct 
 static int on_ask_view(struct silo_peer *peer, struct chan_msg *msg, struct err *err)
 {
 	struct view_key key =
-	        plain_key(msg->rec.type == IPC_ASK_HOST ? &msg->rec.ask_host : &msg->rec.ask_address);
+	        view_key_of_ipc(msg->rec.type == IPC_ASK_HOST ? &msg->rec.ask_host : &msg->rec.ask_address);
 	struct asked *asked = NULL;
-	if (key.kind != VIEW_ADDRESS)
-		key.network = "";
 	int r = asked_get(peer, &key, &asked, err);
 	if (r < 0)
 		return r;
@@ -447,10 +402,8 @@ static int on_ask_view(struct silo_peer *peer, struct chan_msg *msg, struct err 
 static int on_evict(struct silo_peer *peer, struct chan_msg *msg, struct err *err)
 {
 	uint8_t bytes[VIEW_KEY_BYTES_MAX];
-	struct view_key key = plain_key(&msg->rec.evict);
+	struct view_key key = view_key_of_ipc(&msg->rec.evict);
 	(void)err;
-	if (key.kind != VIEW_ADDRESS)
-		key.network = "";
 	int len = view_key_bytes(&key, bytes, sizeof(bytes));
 	struct asked *asked = len < 0 ? NULL : map_del(&peer->asked, bytes, (size_t)len);
 	if (asked)

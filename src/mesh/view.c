@@ -9,6 +9,7 @@
 #include <string.h>
 
 #include "base/err.h"
+#include "base/mem.h"
 #include "culvert/limits.h"
 
 struct view_key view_key_address(const char *network, const struct ip *ip)
@@ -25,6 +26,20 @@ struct view_key view_key_host(const char *ns, const char *hostname)
 struct view_key view_key_name(const char *name)
 {
 	return (struct view_key){.kind = VIEW_NAME, .network = "", .ns = "", .hostname = name};
+}
+
+int view_key_copy(const struct view_key *key, struct view_key *ret_key, char **ret_block)
+{
+	size_t network = strlen(key->network) + 1, ns = strlen(key->ns) + 1, host = strlen(key->hostname) + 1;
+	char *block = mem_alloc(network + ns + host);
+	if (!block)
+		return -ENOMEM;
+	*ret_block = block;
+	*ret_key = *key;
+	ret_key->network = memcpy(block, key->network, network);
+	ret_key->ns = memcpy(block + network, key->ns, ns);
+	ret_key->hostname = memcpy(block + network + ns, key->hostname, host);
+	return 0;
 }
 
 bool view_key_eq(const struct view_key *a, const struct view_key *b)

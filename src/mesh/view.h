@@ -65,6 +65,9 @@ struct view_key view_key_host(const char *ns, const char *hostname);
 /* A key for a name that a DNS client asked for, lower case. Borrows it. */
 struct view_key view_key_name(const char *name);
 
+/* A copy of a key whose strings lie in one block (freed with mem_free by the caller). 0 or -ENOMEM. */
+int view_key_copy(const struct view_key *key, struct view_key *ret_key, char **ret_block);
+
 /* Whether two keys ask the same. */
 bool view_key_eq(const struct view_key *a, const struct view_key *b);
 

@@ -11,6 +11,7 @@
 #include "base/mem.h"
 #include "ipc/gather.h"
 #include "ipc/ring_chan.h"
+#include "ipc/view_key.h"
 #include "silo/dns.h"
 #include "silo/access.h"
 #include "silo/dump.h"
@@ -94,29 +95,15 @@ void broker_link_ask_resolve(struct broker_link *link, const char *host)
 	send_ask(link, &rec);
 }
 
-static struct ipc_key wire_key(const struct view_key *key)
-{
-	if (key->kind != VIEW_ADDRESS)
-		return (struct ipc_key){.is_host = true,
-		        .addr = {.network = ""},
-		        .ns = key->ns,
-		        .host = key->hostname,
-		        .dns = key->kind == VIEW_NAME};
-	return (struct ipc_key){.addr = {.network = key->network, .ip = key->ip},
-	        .unfiltered = key->unfiltered,
-	        .ns = "",
-	        .host = ""};
-}
-
 bool broker_link_ask_view(struct broker_link *link, const struct view_key *key)
 {
 	struct ipc_record rec = {.type = key->kind != VIEW_ADDRESS ? IPC_ASK_HOST : IPC_ASK_ADDRESS};
 	if (link->view_asks >= BROKER_LINK_ASKS_MAX)
 		return false;
 	if (key->kind != VIEW_ADDRESS)
-		rec.ask_host = wire_key(key);
+		rec.ask_host = ipc_key_of_view(key);
 	else
-		rec.ask_address = wire_key(key);
+		rec.ask_address = ipc_key_of_view(key);
 	if (send_ask(link, &rec) < 0)
 		return false;
 	link->view_asks++;
@@ -125,7 +112,7 @@ bool broker_link_ask_view(struct broker_link *link, const struct view_key *key)
 
 void broker_link_evict(struct broker_link *link, const struct view_key *key)
 {
-	struct ipc_record rec = {.type = IPC_EVICT, .evict = wire_key(key)};
+	struct ipc_record rec = {.type = IPC_EVICT, .evict = ipc_key_of_view(key)};
 	if (link->chan)
 		ring_chan_send(link->chan, &rec, -1, NULL);
 }
@@ -155,17 +142,6 @@ static int on_certificate(struct broker_link *link, struct chan_msg *msg, struct
 	return 0;
 }
 
-static struct view_key plain_key(const struct ipc_key *key)
-{
-	if (key->is_host && key->dns)
-		return view_key_name(key->host);
-	if (key->is_host)
-		return view_key_host(key->ns, key->host);
-	struct view_key plain = view_key_address(key->addr.network, &key->addr.ip);
-	plain.unfiltered = key->unfiltered;
-	return plain;
-}
-
 static int on_view(struct broker_link *link, struct chan_msg *msg, struct err *err)
 {
 	struct arena *arena;
@@ -177,7 +153,7 @@ static int on_view(struct broker_link *link, struct chan_msg *msg, struct err *e
 	if (r < 0)
 		return r;
 	const struct ipc_answer_view *answer = &whole.answer_view;
-	struct view_key key = plain_key(&answer->key);
+	struct view_key key = view_key_of_ipc(&answer->key);
 	if (msg->rec.id != 0 && link->view_asks > 0)
 		link->view_asks--;
 	r = view_new(arena, &key, answer->generation, answer->workload, answer->service, answer->endpoints,

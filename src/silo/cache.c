@@ -82,29 +82,6 @@ static bool make_room(struct cache *cache)
 	return false;
 }
 
-/* Copies the strings of a key into one block and points the copy at them. */
-static int copy_key(struct entry *entry, const struct view_key *key)
-{
-	const char *texts[3] = {
-	        key->network ? key->network : "", key->ns ? key->ns : "", key->hostname ? key->hostname : ""};
-	size_t lens[3];
-	size_t total = 0;
-	for (size_t i = 0; i < 3; i++)
-		total += lens[i] = strlen(texts[i]) + 1;
-	char *names = mem_alloc(total);
-	if (!names)
-		return -ENOMEM;
-	entry->names = names;
-	entry->key = *key;
-	const char **slots[3] = {&entry->key.network, &entry->key.ns, &entry->key.hostname};
-	for (size_t i = 0; i < 3; i++) {
-		memcpy(names, texts[i], lens[i]);
-		*slots[i] = names;
-		names += lens[i];
-	}
-	return 0;
-}
-
 static int entry_new(struct cache *cache, const struct view_key *key, const uint8_t *bytes, size_t len,
         struct entry **ret_entry)
 {
@@ -116,7 +93,7 @@ static int entry_new(struct cache *cache, const struct view_key *key, const uint
 	list_init(&entry->recent);
 	fetch_init(&entry->fetch, cache->io, &VIEW_KIND);
 	entry->fetch.observer = cache->observer;
-	int r = copy_key(entry, key);
+	int r = view_key_copy(key, &entry->key, &entry->names);
 	if (r == 0 && !(entry->key_bytes = mem_alloc(len)))
 		r = -ENOMEM;
 	if (r == 0) {
