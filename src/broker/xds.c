@@ -272,6 +272,19 @@ static void on_open(void *ctx)
 	say(xds, LOG_INFO, "Stream established");
 }
 
+/* The length is judged here, so that our refusal is not taken for the server's (xds_delta_close). */
+static int on_message(void *ctx, size_t len, struct err *err)
+{
+	struct xds *xds = ctx;
+	static const uint8_t NOTHING[1];
+	if (len > MESSAGE_MAX)
+		err_set(err, ERR_TOO_LARGE,
+		        "decoded message length too large: found %zu bytes, the limit is: %u bytes", len,
+		        MESSAGE_MAX);
+	int rc = xds_delta_bytes(xds->delta, NOTHING, 0, false, NULL);
+	return len > MESSAGE_MAX ? ERR_TOO_LARGE : rc;
+}
+
 static int on_bytes(void *ctx, const uint8_t *bytes, size_t len, bool is_last, struct err *err)
 {
 	struct xds *xds = ctx;
@@ -286,11 +299,12 @@ static void on_end(void *ctx, enum control_stage stage, const struct grpc_status
 	finish(ctx, STAGES[stage], status);
 }
 
-static const struct control_call_events EVENTS = {.on_open = on_open, .on_bytes = on_bytes, .on_end = on_end};
+static const struct control_call_events EVENTS = {
+        .on_open = on_open, .on_message = on_message, .on_bytes = on_bytes, .on_end = on_end};
 
 static void start(struct xds *xds)
 {
-	const struct control_call_opts opts = {.path = PATH, .message_max = MESSAGE_MAX};
+	const struct control_call_opts opts = {.path = PATH, .message_max = UINT32_MAX};
 	struct grpc_status status = {.code = GRPC_INTERNAL, .message = "out of memory"};
 	xds->id++;
 	/* Every attempt reads the roots and looks the name up again. */

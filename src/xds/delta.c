@@ -310,10 +310,11 @@ static int on_type_url(void *ctx, const char *url, struct err *err)
 	if (!d->message.type_url)
 		return err_set(err, -ENOMEM, "out of memory");
 	d->message.type = xds_type_of(url, strlen(url));
-	if (d->message.is_early && d->message.early != d->message.type)
+	bool is_ours = d->message.type != XDS_TYPE_UNKNOWN;
+	if (is_ours && d->message.is_early && d->message.early != d->message.type)
 		return err_set(
 		        err, ERR_PROTOCOL, "the response holds resources of another type than %s", url);
-	return d->message.type == XDS_TYPE_UNKNOWN ? 0 : release_held(d, err);
+	return is_ours ? release_held(d, err) : 0;
 }
 
 static int on_nonce(void *ctx, const char *nonce, struct err *err)

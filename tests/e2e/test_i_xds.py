@@ -530,8 +530,9 @@ def test_i14_file_and_control_plane_together(node):
 
 def test_i15_unknown_type_and_odd_nonces(served):
     node, istiod = served, served.istiod
-    answer = istiod.push("type.googleapis.com/istio.workload.Unheard", [resource(b"abc", name="x")], removed=["y"])
-    assert answer["type"].endswith("Unheard") and not answer["has_error"]
+    unheard = "type.googleapis.com/istio.workload.Unheard"
+    answer = istiod.push(unheard, [resource(b"abc", name="x", kind=unheard)], removed=["y"])
+    assert answer["type"] == unheard and not answer["has_error"]
     node.lab.wait_log("unknown type")
     third = node.lab.pod("third")
     for _ in range(2):

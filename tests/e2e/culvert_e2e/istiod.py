@@ -78,12 +78,12 @@ def name_of(msg):
     return msg.workload.uid
 
 
-def resource(msg, version="", name=None, aliases=()):
-    """A Resource around a message; raw bytes are taken as an Address that is malformed."""
+def resource(msg, version="", name=None, aliases=(), kind=ADDRESS):
+    """A Resource around a message, or around raw bytes of a kind, or (None) around nothing."""
     discovery, _, _ = messages()
     res = discovery.Resource(version=version, name=name_of(msg) if name is None else name, aliases=aliases)
     if isinstance(msg, bytes):
-        res.resource.type_url, res.resource.value = ADDRESS, msg
+        res.resource.type_url, res.resource.value = kind, msg
     elif msg is not None:
         kind = POLICY if msg.DESCRIPTOR.full_name == "istio.security.Authorization" else ADDRESS
         res.resource.type_url, res.resource.value = kind, msg.SerializeToString()
