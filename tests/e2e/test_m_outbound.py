@@ -4,6 +4,7 @@ The way out, row by row: ids of reference dataplane.md 21 are in the names, with
 and gateways on python h2 and OpenSSL (hbone_peer.py).
 """
 import json
+import re
 import subprocess
 import sys
 from pathlib import Path
@@ -11,7 +12,7 @@ from pathlib import Path
 import pytest
 
 from culvert_e2e import envoy, pki
-from culvert_e2e.lab import access_fields, wait_for
+from culvert_e2e.lab import access_fields, run, wait_for
 from test_a_basic import serve
 
 PEER = Path(pki.__file__).with_name("hbone_peer.py")
@@ -788,3 +789,6 @@ def test_O29_workload_known_by_its_host_name(node, hosts):
     assert node.lab.wait_log("connection complete", 'direction="outbound"', f"[{outside.ip6}]:8080")
     assert node.client.curl(f"http://{node.vip(8)}/", check=False, timeout=30).returncode in REFUSED
     node.lab.wait_log("connection failed", "no ip addresses were resolved for workload: gone.invalid")
+    text = run("ip", "netns", "exec", node.lab.node, "curl", "-sS", "http://127.0.0.1:15020/metrics").stdout
+    uses = {m[0]: int(m[1]) for m in re.findall(r'^istio_on_demand_dns_total\{.*hostname="([^"]+)"\} (\d+)$', text, re.M)}
+    assert uses == {"db.test": 3, "gone.invalid": 1}, "each use, from the cache or not"

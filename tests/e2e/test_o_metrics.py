@@ -13,8 +13,11 @@ from pathlib import Path
 import pytest
 from prometheus_client.openmetrics.parser import text_string_to_metric_families
 
+from culvert_e2e.istiod import ADDRESS, POLICY, packed, resource
+from culvert_e2e.istiod import workload as xds_workload
 from culvert_e2e.lab import exact, run, wait_for
 from test_b_policy import policy
+from test_i_xds import node, served  # noqa: F401
 
 ROOT = Path(__file__).resolve().parents[2]
 
@@ -455,3 +458,28 @@ def test_o16_every_sample_is_in_the_table(mesh):
     for family in scrape(mesh).families.values():
         for sample in family.samples:
             assert sample.name in names
+
+
+# --- the control plane -------------------------------------------------------
+
+def test_o17_messages_of_the_control_plane(served):  # noqa: F811
+    """Responses by type, the bytes of their resources' values, and how streams ended."""
+    lab, istiod = served.lab, served.istiod
+
+    def ends():
+        return {s.labels["reason"]: s.value for s in scrape(lab).samples("istio_xds_connection_terminations_total")}
+    before = scrape(lab)
+    assert before.value("istio_xds_message_total", url=ADDRESS) >= 1
+    assert before.value("istio_xds_message_total", url=POLICY) >= 1
+    extra = xds_workload(served.client, uid="extra", name="extra", addresses=[packed(f"10.{lab.net}.0.99")])
+    since = istiod.mark()
+    istiod.push(ADDRESS, [resource(extra)], removed=["nobody"])
+    after = scrape(lab)
+    assert after.value("istio_xds_message_total", url=ADDRESS) == before.value("istio_xds_message_total", url=ADDRESS) + 1
+    grown = after.value("istio_xds_message_bytes_total", url=ADDRESS) - before.value("istio_xds_message_bytes_total", url=ADDRESS)
+    assert grown == len(resource(extra).resource.value)
+    assert after.families["istio_xds_message_bytes"].unit == "bytes"
+    was = ends()
+    istiod.end()
+    istiod.first(ADDRESS, since)
+    wait_for("the end", lambda: ends().get("Complete", 0) == was.get("Complete", 0) + 1)
