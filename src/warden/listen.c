@@ -108,7 +108,9 @@ static int set_options(const struct settings *settings, const struct listen_spec
 		rc = set_int(fd, SOL_SOCKET, SO_MARK, (int)settings->packet_mark);
 	if (rc == 0)
 		rc = set_int(fd, SOL_SOCKET, is_shared_port ? SO_REUSEPORT : SO_REUSEADDR, 1);
-	if (rc == 0 && spec->type == SOCK_STREAM)
+	/* DNS answers clients of this namespace only; transparent, it could be bound to an address that is
+	 * not there. */
+	if (rc == 0 && spec->type == SOCK_STREAM && spec->kind != IPC_FD_DNS_TCP)
 		rc = set_transparent(settings, fd);
 	return rc;
 }
