@@ -483,3 +483,56 @@ def test_o17_messages_of_the_control_plane(served):  # noqa: F811
     istiod.end()
     istiod.first(ADDRESS, since)
     wait_for("the end", lambda: ends().get("Complete", 0) == was.get("Complete", 0) + 1)
+
+
+# --- the access log ----------------------------------------------------------
+
+@pytest.mark.parametrize("mode,kinds", [("all", {"complete", "error"}), ("errors", {"error"}), ("off", set())])
+def test_o18_access_lines_are_held_back(lab, mode, kinds):
+    client, server = lab.pod("client"), lab.pod("server")
+    lab.write_mesh()
+    lab.start_agent()
+    lab.start_daemon(ready=False, CULVERT_ACCESS_LOG=mode, RUST_LOG="info,access=info")
+    lab.add(client, server)
+    lab.wait_ready()
+    server.python(SERVER, 8080)
+    server.wait_port(8080)
+    exchange(client, server.ip, 8080, 5)
+    client.python(CLIENT, server.ip, 9, 1).wait(timeout=30)
+    # What is counted has been logged, if it is to be logged; the pipes are read in order.
+    wait_for("all ends", lambda: scrape(lab).value("istio_tcp_connections_closed_total") == 4)
+    if kinds:
+        lab.wait_log("connection complete", "error=")
+    lines = lab.log_lines("connection complete")
+    assert {"error" if "error=" in line else "complete" for line in lines} == kinds
+
+
+def test_o19_processes_that_end_badly(mesh):
+    """A silo that is killed takes its counters along, a broker that is killed asks the silos again."""
+    client, server = mesh.pods["client"], mesh.pods["server"]
+    exchange(client, server.ip, 8080, 5)
+    wait_for("the ends", lambda: scrape(mesh).value("istio_tcp_connections_closed_total") == 2)
+    os.kill(mesh.pid_of("broker"), signal.SIGKILL)
+
+    def answered():
+        text = curl_if_up(mesh)
+        return Scrape(text) if text else None
+
+    def is_back():
+        got = answered()
+        return got and got.value("istio_tcp_received_bytes_total") == 10
+    wait_for("the new broker", is_back, timeout=30)
+    old = mesh.silo_of(client)
+    os.kill(old, signal.SIGKILL)
+    wait_for("the new silo", lambda: mesh.silo_of(client) not in (None, old))
+    wait_for("the crash to be counted",
+             lambda: scrape(mesh).value("culvert_silo_restarts_total", pod_name="client") == 1)
+    got = scrape(mesh)
+    assert not got.samples("istio_tcp_received_bytes_total", reporter="source")
+    assert got.value("istio_tcp_received_bytes_total", reporter="destination") == 5
+
+
+def curl_if_up(lab):
+    res = run("ip", "netns", "exec", lab.node, "curl", "-sS", "--max-time", "20", "http://127.0.0.1:15020/metrics",
+              check=False)
+    return res.stdout if res.returncode == 0 else None
