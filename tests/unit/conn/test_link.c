@@ -492,6 +492,31 @@ static void gives_memory_back(void **state)
 
 #define T(name) cmocka_unit_test_setup_teardown(name, setup, teardown)
 
+/* The outer link breaks: the inner one is told, at whatever stage it is. */
+static void breaks_with_the_outer_link(void **state)
+{
+	struct tunnel *t = *state;
+	struct tunnel *inner = mem_zalloc(1, sizeof(*inner));
+	assert_non_null(inner);
+	inner->client.lab = &t->lab;
+	tunnel_start(t);
+	t->server.serve = SERVE_PARK;
+	struct tunnel_stream *outer = tunnel_connect(t, "gateway:15008");
+	lab_until(&t->lab, t->server.stream_cnt == 1);
+	assert_int_equal(link_respond(t->server.streams[0].owner.stream, 200, NULL, 0, false), 0);
+	lab_until(&t->lab, outer->status);
+	end_start(t, &inner->client, outer->owner.stream, client_opts(t));
+	outer->owner.stream = NULL;
+	link_free(t->client.link);
+	t->client.link = NULL;
+	lab_until(&t->lab, inner->client.closed);
+	assert_true(inner->client.code < 0);
+	assert_int_equal(inner->client.ready, 0);
+	end_stop(&inner->client);
+	io_turn(t->lab.io, false);
+	mem_free(inner);
+}
+
 int main(void)
 {
 	signal(SIGPIPE, SIG_IGN);
@@ -512,6 +537,7 @@ int main(void)
 	        T(says_goodbye),
 	        T(notices_dead_peers),
 	        T(stacks),
+	        T(breaks_with_the_outer_link),
 	        T(lets_go_any_time),
 	        T(gives_memory_back),
 	};
