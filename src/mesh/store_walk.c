@@ -264,7 +264,7 @@ int store_show_workload(
 	return pw ? show_workload(store, pw, fn, ctx, &go_on) : -ENOENT;
 }
 
-/* The endpoints that the record itself names, in an array (caller frees). */
+/* The endpoints that the record itself names, by uid, in an array (caller frees). */
 static int endpoints_given(const struct svc_node *svc, struct service_endpoint **ret_list, size_t *ret_cnt)
 {
 	size_t cnt = svc->endpoint_cnt;
@@ -274,6 +274,7 @@ static int endpoints_given(const struct svc_node *svc, struct service_endpoint *
 		return -ENOMEM;
 	if (cnt)
 		memcpy(list, svc->endpoints, cnt * sizeof(*list));
+	qsort(list, cnt, sizeof(*list), by_workload);
 	*ret_list = list;
 	*ret_cnt = cnt;
 	return 0;
