@@ -9,7 +9,7 @@
 /* clang-format off */
 /* What runs. */
 P(proxy_mode,           "PROXY_MODE",                       STRING,   "shared", 0, 0, PARAM_W | PARAM_B | PARAM_S, "shared (pods of a node agent) or dedicated (one workload in this namespace)")
-P(proxy_workload_info,  "PROXY_WORKLOAD_INFO",              STRING,   NULL, 0, 0, PARAM_W | PARAM_B | PARAM_S, "dedicated mode: namespace/name/service-account of the workload")
+P(proxy_workload_info,  "PROXY_WORKLOAD_INFO",              STRING,   NULL, 0, 0, PARAM_W | PARAM_B | PARAM_S, "dedicated mode: namespace/name/service-account of the workload; unset: that which has our address")
 P(enable_proxy,         "ENABLE_PROXY",                     BOOL,     true, 0, 0, PARAM_W | PARAM_B | PARAM_S, "run the HBONE proxy")
 P(dns_capture,          "ISTIO_META_DNS_CAPTURE",           STRING,   "true", 0, 0, PARAM_W | PARAM_B | PARAM_S, "anything but true (in any case) turns the DNS proxy off")
 P(dns_proxy_addr,       "ISTIO_META_DNS_PROXY_ADDR",        STRING,   "localhost:15053", 0, 0, PARAM_W | PARAM_B | PARAM_S, "where the DNS proxy listens: localhost:PORT or IP:PORT")
@@ -79,6 +79,9 @@ P(log_json,             "LOG_FORMAT",                       FLAG,     "json", 0,
 P(authz_info_logging,   "AUTHZ_POLICY_INFO_LOGGING",        FLAG,     "true", 0, 0, PARAM_B | PARAM_S, "policy decisions at info instead of debug")
 /* Ours. */
 P(reset_fidelity,       "CULVERT_RESET_FIDELITY",           BOOL,     true, 0, 0, PARAM_S, "pass a TCP reset on as a reset; false: as an end of data, as upstream does")
+P(endpoint_retry,       "CULVERT_ENDPOINT_RETRY",           BOOL,     true, 0, 0, PARAM_B | PARAM_S, "try another endpoint when one fails before a byte moved")
+P(tls_handshake_ms,     "CULVERT_TLS_HANDSHAKE_TIMEOUT",    DURATION, 10000, 100, 600000, PARAM_B | PARAM_S, "time for a TLS handshake of a tunnel")
+P(connect_answer_ms,    "CULVERT_CONNECT_ANSWER_TIMEOUT",   DURATION, 20000, 100, 600000, PARAM_B | PARAM_S, "time for the answer to CONNECT")
 P(run_dir,              "CULVERT_RUN_DIR",                  PATH,     NULL, 0, 0, PARAM_W | PARAM_B | PARAM_S, "folder of the instances; unset: /var/run/ztunnel/culvert, else /tmp/culvert")
 P(instance,             "CULVERT_INSTANCE",                 STRING,   NULL, 0, 0, PARAM_W | PARAM_B | PARAM_S, "name of this instance's folder; set by the first process")
 P(libexec_dir,          "CULVERT_LIBEXEC_DIR",              PATH,     NULL, 0, 0, PARAM_W, "folder of the other programs; unset: that of culvertd")
@@ -87,6 +90,7 @@ P(access_log,           "CULVERT_ACCESS_LOG",               STRING,   "all", 0, 
 P(on_term,              "CULVERT_ON_TERM",                  STRING,   "drain", 0, 0, PARAM_W, "drain: end the silos on SIGTERM; leave: keep them for a successor")
 P(seccomp,              "CULVERT_SECCOMP",                  STRING,   "kill", 0, 0, PARAM_B | PARAM_S, "system call filter: kill; for debugging log (allow, and name the call in the audit log) or off")
 P(broker_uid,           "CULVERT_BROKER_UID",               U32,      1337, 0, UINT32_MAX - 1, PARAM_W, "uid of the broker where CAP_SETUID, CAP_KILL and CAP_DAC_OVERRIDE are granted; 0: that of the daemon")
+P(io_baseline_text,     "CULVERT_IO_BASELINE",              STRING,   NULL, 0, 0, PARAM_B | PARAM_S, "use only what that kernel release has, e.g. 6.1")
 /* From ProxyConfig and the mesh config file (control.md 3.3), made by the first process. */
 P(discovery_address,    "CULVERT_DISCOVERY_ADDRESS",        URI,      NULL, 0, 0, PARAM_B, "discoveryAddress: control plane unless XDS_ADDRESS is set")
 P(admin_port,           "CULVERT_ADMIN_PORT",               U16,      15000, 0, UINT16_MAX, PARAM_B, "proxyAdminPort")
@@ -94,8 +98,4 @@ P(stats_port,           "CULVERT_STATS_PORT",               U16,      15020, 0, 
 P(concurrency,          "CULVERT_CONCURRENCY",              U16,      0, 0, UINT16_MAX, PARAM_B, "concurrency: only checked and shown")
 P(config_dns_capture,   "CULVERT_META_DNS_CAPTURE",         STRING,   NULL, 0, 0, PARAM_W | PARAM_B | PARAM_S, "proxyMetadata DNS_CAPTURE unless ISTIO_META_DNS_CAPTURE is set")
 P(config_dns_proxy_addr, "CULVERT_META_DNS_PROXY_ADDR",     STRING,   NULL, 0, 0, PARAM_W | PARAM_B | PARAM_S, "proxyMetadata DNS_PROXY_ADDR likewise")
-P(io_baseline_text,     "CULVERT_IO_BASELINE",              STRING,   NULL, 0, 0, PARAM_B | PARAM_S, "use only what that kernel release has, e.g. 6.1")
-P(endpoint_retry,       "CULVERT_ENDPOINT_RETRY",           BOOL,     true, 0, 0, PARAM_B | PARAM_S, "try another endpoint when one fails before a byte moved")
-P(tls_handshake_ms,     "CULVERT_TLS_HANDSHAKE_TIMEOUT",    DURATION, 10000, 100, 600000, PARAM_B | PARAM_S, "time for a TLS handshake of a tunnel")
-P(connect_answer_ms,    "CULVERT_CONNECT_ANSWER_TIMEOUT",   DURATION, 20000, 100, 600000, PARAM_B | PARAM_S, "time for the answer to CONNECT")
 /* clang-format on */
