@@ -6,7 +6,7 @@ import shutil
 import socket
 import struct
 import subprocess
-
+import time
 from pathlib import Path
 
 import pytest
@@ -349,7 +349,52 @@ def test_l12_silo_restarts(dns):
     wait_for("answers", lambda: dns.short("web", wait=1) == [f"10.{dns.net}.9.1"])
 
 
-def test_l13_dead_servers(dns):
+FLOOD = """
+import socket, struct, sys, time
+s = socket.socket(socket.AF_INET, socket.SOCK_DGRAM)
+s.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 1 << 20)
+for i in range(2000):
+    name = b"".join(bytes([len(p)]) + p for p in (b"f%d" % i, b"example", b"test")) + bytes(1)
+    s.sendto(struct.pack(">HHHHHH", i, 0x0100, 1, 0, 0, 0) + name + struct.pack(">HH", 1, 1), ("127.0.0.1", 15053))
+    if i % 50 == 0:
+        time.sleep(0.01)
+print("sent", flush=True)
+"""
+
+
+def test_l13_flood(dns):
+    """Queries that nobody answers cost a bounded number of sockets, and the mesh is answered again at once after."""
+    silo = dns.silo_of(dns.pods["client"])
+    before = fd_count(dns)
+    dns.resolv(f"nameserver 10.{dns.net}.0.250\noptions timeout:1 attempts:1\n")
+    try:
+        # Until the change is seen NSD answers all of it, which is no flood.
+        wait_for("the dead server", lambda: header(dns.dig(f"g{time.monotonic_ns()}.example.test", wait=15))[0] == "SERVFAIL",
+                 timeout=40, interval=0.5)
+        dns.pods["client"].run("python3", "-c", FLOOD)
+        assert before < fd_count(dns) <= before + 512 + 8
+        wait_for("the end of the flood", lambda: fd_count(dns) <= before + 8, timeout=40)
+        assert dns.short("web") == [f"10.{dns.net}.9.1"]
+    finally:
+        dns.resolv(f"nameserver {dns.server_ip}\noptions timeout:1 attempts:2\n")
+    assert dns.silo_of(dns.pods["client"]) == silo
+
+
+def test_l14_warden_and_broker_restart(dns):
+    """DNS goes on while other processes are replaced, and afterwards."""
+    silo = dns.silo_of(dns.pods["client"])
+    for role in ("warden", "broker"):
+        pid = dns.pid_of(role)
+        os.kill(pid, 9)
+        assert dns.short("web") == [f"10.{dns.net}.9.1"]
+        wait_for(f"another {role}", lambda: dns.pid_of(role) not in (None, pid))
+        dns.wait_ready()
+        wait_for("answers", lambda: dns.short("headless.other", wait=2) == sorted([dns.pods["one"].ip, dns.pods["two"].ip]))
+        wait_for("forwarding", lambda: dns.short("www.example.test", wait=2) == ["192.0.2.1", "192.0.2.2"])
+    assert dns.silo_of(dns.pods["client"]) == silo
+
+
+def test_l15_dead_servers(dns):
     """A dead first server costs little, only dead ones SERVFAIL, a changed file is seen."""
     def again(cond, what):
         wait_for(what, cond, timeout=40, interval=0.5)
@@ -366,3 +411,63 @@ def test_l13_dead_servers(dns):
         dns.resolv(f"nameserver {dns.server_ip}\noptions timeout:1 attempts:2 edns0\n")
     again(lambda: header(dns.dig(next(names), wait=15))[0] == "NXDOMAIN", "the server")
     assert dns.short("big.example.test", "+tcp") == sorted(BIG)
+
+
+@pytest.fixture
+def small(tmp_path):
+    with DnsLab(tmp_path) as lab:
+        lab.pod("client")
+        lab.start_agent()
+        yield lab
+
+
+def listeners(lab):
+    out = lab.pods["client"].run("ss", "-lntuH").stdout.split("\n")
+    return sorted(":".join((line.split()[0], line.split()[4])) for line in out if line and ":15053" in line or ":5353" in line)
+
+
+def test_l16_switched_off(small):
+    small.start_daemon(ISTIO_META_DNS_CAPTURE="false")
+    small.add(small.pods["client"])
+    assert listeners(small) == []
+
+
+def test_l17_addresses(small):
+    small.pods["client"].run("sysctl", "-qw", "net.ipv6.conf.lo.disable_ipv6=1")
+    small.start_daemon()
+    small.add(small.pods["client"])
+    assert listeners(small) == ["tcp:127.0.0.1:15053", "udp:127.0.0.1:15053"]
+
+
+def test_l18_one_address(small):
+    small.service("web", vips=["/10.255.0.1", "/fd00:255::1"])
+    small.start_daemon(ISTIO_META_DNS_PROXY_ADDR="127.0.0.1:5353", IPV6_ENABLED="false")
+    small.add(small.pods["client"])
+    assert listeners(small) == ["tcp:127.0.0.1:5353", "udp:127.0.0.1:5353"]
+    dig = ["dig", "@127.0.0.1", "-p", "5353", "web.default"]
+    assert small.pods["client"].run(*dig, "+short").stdout.split() == ["10.255.0.1"]
+    status, flags, answers, *_ = header(small.pods["client"].run(*dig, "AAAA").stdout)
+    assert (status, answers) == ("NOERROR", 0) and "aa" in flags
+
+
+def test_l19_whose_service(small):
+    """Own namespace, canonical, the preferred namespace, the first; hidden ones never; another domain."""
+    def service(host, ns, last, **extra):
+        small.service("x", ns=ns, hostname=host, vips=[f"/10.255.0.{last}"], **extra)
+    service("a.test", "other", 1, canonical=True)
+    service("a.test", "default", 2)
+    service("b.test", "other", 3)
+    service("b.test", "liked", 4)
+    service("b.test", "more", 5, canonical=True)
+    service("c.test", "other", 6)
+    service("c.test", "liked", 7)
+    service("d.test", "other", 8, visibility="Namespace")
+    service("e.test", "other", 9, visibility="Namespace")
+    service("e.test", "last", 10)
+    service("web.other.svc.k8s.example", "other", 11)
+    small.start_daemon(PREFERED_SERVICE_NAMESPACE="liked", CLUSTER_DOMAIN="k8s.example")
+    small.add(small.pods["client"])
+    for name, last in (("a.test", 2), ("b.test", 5), ("c.test", 7), ("e.test", 10), ("web.other", 11)):
+        assert small.short(name, direct=True) == [f"10.255.0.{last}"], name
+    # No server is there: what is forwarded fails.
+    assert header(small.dig("d.test", direct=True, wait=15))[0] == "SERVFAIL"

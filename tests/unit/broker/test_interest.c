@@ -135,6 +135,29 @@ static void test_views(void **state)
 	interest_done(&interest);
 }
 
+static void test_names(void **state)
+{
+	struct interest interest;
+	struct silo a, b;
+	struct view_key a_key = view_key_name("web.ns"), b_key = view_key_name("db");
+
+	interest_init(&interest);
+	enter(&interest, &a, &a_key, "a", "red");
+	enter(&interest, &b, &b_key, "b", "red");
+	struct store_change change = change_of(STORE_HOST);
+	change.hostname = "web.ns.svc.cluster.local";
+	assert_int_equal(tell(&interest, &change), 1);
+	assert_int_equal(a.views, 1);
+	change.hostname = "web-2.ns";
+	assert_int_equal(tell(&interest, &change), 0);
+	change.hostname = "*.svc.cluster.local";
+	assert_int_equal(tell(&interest, &change), 2);
+	leave(&interest, &a);
+	leave(&interest, &b);
+	assert_int_equal(tell(&interest, &change), 0);
+	interest_done(&interest);
+}
+
 static void test_owners(void **state)
 {
 	struct interest interest;
@@ -235,6 +258,7 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 	        cmocka_unit_test(test_views),
+	        cmocka_unit_test(test_names),
 	        cmocka_unit_test(test_owners),
 	        cmocka_unit_test(test_many),
 	        cmocka_unit_test(test_allocation_failures),

@@ -28,6 +28,13 @@ static void a_pods_file(void **state)
 	assert_int_equal(conf.search_cnt, 3);
 	assert_string_equal(conf.search[2], "cluster.local");
 	assert_int_equal(conf.ndots, 5);
+	assert_true(conf.edns && conf.timeout_ms == 5000 && conf.attempts == 2);
+	conf = parse("options timeout:3 attempts:4\n");
+	assert_true(!conf.edns && conf.timeout_ms == 3000 && conf.attempts == 4);
+	conf = parse("options timeout:99 attempts:99\n");
+	assert_true(conf.timeout_ms == 30000 && conf.attempts == 5);
+	conf = parse("options timeout:0 attempts:0\n");
+	assert_true(conf.timeout_ms == 5000 && conf.attempts == 2);
 }
 
 static void odd_files(void **state)

@@ -729,6 +729,18 @@ static void test_change_hits(void **state)
 	assert_true(store_change_hits(&change, &any));
 	assert_false(store_change_hits(&change, &not ));
 	assert_false(store_change_hits(&change, &in_key));
+	/* A queried name hears of all that it may mean. */
+	struct view_key name = view_key_name("web.ns.svc.cluster.local"), bare = view_key_name("web");
+	change.hostname = "web.ns.svc.cluster.local";
+	assert_true(store_change_hits(&change, &name) && store_change_hits(&change, &bare));
+	change.hostname = "web";
+	assert_true(store_change_hits(&change, &name) && store_change_hits(&change, &bare));
+	change.hostname = "*.local";
+	assert_true(store_change_hits(&change, &name) && store_change_hits(&change, &bare));
+	change.hostname = "webs.ns";
+	assert_false(store_change_hits(&change, &name) || store_change_hits(&change, &bare));
+	change.hostname = "we";
+	assert_false(store_change_hits(&change, &name) || store_change_hits(&change, &bare));
 	change.subject = STORE_OWN;
 	assert_false(store_change_hits(&change, &host));
 }
@@ -995,6 +1007,65 @@ static void test_hostname_views(void **state)
 	store_free(store);
 }
 
+/* control.md 10.3, 5: addresses or a cluster name; own namespace, canonical, preferred, first. */
+static void test_names(void **state)
+{
+	struct store *store = store_new("");
+	struct net_addr vip = {.network = "", .ip = ip4(7)};
+	struct service none = make_service("x.test"), cluster = make_service("x.ns.svc.d"),
+	               first = make_service("y"), liked = make_service("y"), canonical = make_service("y"),
+	               own = make_service("y");
+	struct workload w = make_workload("x");
+	struct store_asker asker = {.workload = &w};
+	struct store_dns dns = {.domain = "d"};
+	struct view_key key = view_key_name("query");
+	struct {
+		struct service *service;
+		const char *ns;
+		const char *preferred; /* at the question */
+		const char *want;
+	} rows[] = {
+	        {&first, "n1", "liked", "n1"},
+	        {&liked, "liked", NULL, "n1"},
+	        {&liked, "liked", "liked", "liked"},
+	        {&canonical, "n2", "liked", "n2"},
+	        {&own, "me", "liked", "me"},
+	};
+
+	w.ns = "me";
+	canonical.canonical = true;
+	assert_int_equal(store_insert_service(store, &none, NULL, 0, STORE_XDS), 0);
+	assert_int_equal(store_insert_service(store, &cluster, NULL, 0, STORE_XDS), 0);
+	assert_false(store_has_name(store, &asker, &dns, "x.test"));
+	assert_false(store_has_name(store, &asker, &dns, "nothing"));
+	assert_true(store_has_name(store, &asker, &dns, "x.ns.svc.d"));
+	dns.domain = "ns.svc.d";
+	assert_false(store_has_name(store, &asker, &dns, "x.ns.svc.d"));
+	for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
+		struct view *view;
+		rows[i].service->ns = rows[i].ns;
+		rows[i].service->vips = &vip;
+		rows[i].service->vip_cnt = 1;
+		assert_int_equal(store_insert_service(store, rows[i].service, NULL, 0, STORE_XDS), 0);
+		dns.preferred = rows[i].preferred;
+		assert_true(store_has_name(store, &asker, &dns, "y"));
+		assert_int_equal(store_view_name(store, &asker, &dns, &key, "y", &view), 0);
+		assert_true(view_key_eq(&view->key, &key));
+		assert_string_equal(view->service->ns, rows[i].want);
+		view_unref(view);
+	}
+	struct view *view;
+	assert_int_equal(store_view_name(store, &asker, &dns, &key, NULL, &view), 0);
+	assert_false(view->known);
+	view_unref(view);
+	own.visibility = VISIBILITY_NAMESPACE;
+	own.hostname = "z";
+	own.ns = "n1";
+	assert_int_equal(store_insert_service(store, &own, NULL, 0, STORE_XDS), 0);
+	assert_false(store_has_name(store, &asker, &dns, "z"));
+	store_free(store);
+}
+
 static void test_overlong_key(void **state)
 {
 	struct store *store = store_new("");
@@ -1129,6 +1200,7 @@ int main(void)
 	        cmocka_unit_test(test_large_service_subset),
 	        cmocka_unit_test(test_large_service_prefers_near_and_weighty),
 	        cmocka_unit_test(test_hostname_views),
+	        cmocka_unit_test(test_names),
 	        cmocka_unit_test(test_overlong_key),
 	        cmocka_unit_test(test_allocation_failures),
 	        cmocka_unit_test(test_view_allocation_failures),

@@ -24,6 +24,8 @@ static void test_keys(void **state)
 	        view_key_host("h", ""),
 	        view_key_host("a", "h"),
 	        view_key_host("ah", ""),
+	        view_key_name("h"),
+	        view_key_name("ah"),
 	};
 	size_t cnt = sizeof(keys) / sizeof(keys[0]);
 
