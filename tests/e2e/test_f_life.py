@@ -80,7 +80,7 @@ BAD = {
     "two_meshes": ({"LOCAL_XDS": "", "LOCAL_XDS_PATH": "/x"}, 1, "only one of LOCAL_XDS_PATH and LOCAL_XDS"),
     "no_mesh_file": ({"LOCAL_XDS_PATH": "/nowhere/mesh.yaml"}, 1, "/nowhere/mesh.yaml: No such file or directory"),
     "bad_mesh": ({"LOCAL_XDS": "workloads: ["}, 1, "LOCAL_XDS:2: "),
-    "no_ca": ({"CA_ADDRESS": "", "FAKE_CA": "false"}, 1, "ca_address must be set"),
+    "no_ca": ({"CA_ADDRESS": "", "FAKE_CA": "false"}, 101, "ca_address must be set"),
     "run_dir": ({"CULVERT_RUN_DIR": "/nowhere/deep"}, 1, "/nowhere/deep: No such file or directory"),
     "programs": ({"CULVERT_LIBEXEC_DIR": "/nowhere"}, 1, "/nowhere/culvert-"),
 }
