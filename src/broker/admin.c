@@ -15,7 +15,7 @@
 #include "broker/dump.h"
 #include "broker/logging.h"
 #include "broker/warden.h"
-#include "broker/web.h"
+#include "conn/web.h"
 
 /* Connections that wait to be accepted. */
 #define BACKLOG 128

@@ -10,7 +10,7 @@
 #include "broker/dump_config.h"
 #include "broker/dump_mesh.h"
 #include "broker/silo_states.h"
-#include "broker/web.h"
+#include "conn/web.h"
 
 static const char TARGET[] = "ztunnel::admin";
 

@@ -6,7 +6,7 @@
 
 #include "broker/broker.h"
 #include "broker/silo_peer.h"
-#include "broker/web.h"
+#include "conn/web.h"
 
 static const char TARGET[] = "ztunnel::admin";
 

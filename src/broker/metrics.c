@@ -18,7 +18,7 @@
 #include "broker/metrics_own.h"
 #include "broker/metrics_sum.h"
 #include "broker/silo_peer.h"
-#include "broker/web.h"
+#include "conn/web.h"
 
 /* What upstream answers with when it was asked for. */
 #define OPENMETRICS "application/openmetrics-text"

@@ -42,6 +42,16 @@ static uint64_t taken(const struct side *side)
 	return all > side->taken_before ? all - side->taken_before : 0;
 }
 
+const struct stream *pump_down(const struct pump *pump)
+{
+	return pump->down.stream;
+}
+
+const struct stream *pump_up(const struct pump *pump)
+{
+	return pump->up.stream;
+}
+
 uint64_t pump_received(const struct pump *pump)
 {
 	return taken(&pump->up);

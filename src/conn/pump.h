@@ -37,6 +37,10 @@ int pump_start(struct stream *down, struct stream *up, struct chain *early_up,
  */
 void pump_soften(struct pump *pump);
 
+/* Its two streams, for observers; borrowed for the life of the pump. */
+const struct stream *pump_down(const struct pump *pump);
+const struct stream *pump_up(const struct pump *pump);
+
 /* Bytes from down that the up side has taken so far ("received", dataplane 13). Also valid in and after
  * on_done. */
 uint64_t pump_received(const struct pump *pump);

@@ -12,6 +12,7 @@
 
 #include "base/mem.h"
 #include "base/proc.h"
+#include "silo/admin.h"
 #include "silo/access.h"
 #include "silo/broker_link.h"
 #include "silo/metrics.h"
@@ -105,6 +106,7 @@ static void idle(void *ctx)
 /* Reverse order of making; the kernel would do most of it, a leak checker wants to see it. */
 static void dispose(struct silo *silo)
 {
+	admin_stop(silo);
 	warden_link_free(silo->warden);
 	dns_stop(silo->dns);
 	pool_done(&silo->pool);

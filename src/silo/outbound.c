@@ -469,3 +469,25 @@ size_t outbound_dump(struct silo *silo, struct arena *arena, struct ipc_connecti
 	}
 	return cnt;
 }
+
+void outbound_each(struct silo *silo, bool (*each)(void *ctx, const struct outbound_view *view), void *ctx)
+{
+	list_for_each(it, &silo->outbounds)
+	{
+		const struct outbound *out = list_entry(it, struct outbound, node);
+		if (!out->is_routed)
+			continue;
+		const struct outbound_view view = {
+		        .src = out->src,
+		        .original_dst = out->dst,
+		        .actual_dst = out->route.tcp_dst,
+		        .protocol = protocol_name(out->route.kind),
+		        .peer_identity = out->peer_id,
+		        .tunnels = out->route.kind == ROUTE_DOUBLE_HBONE ? 2 : out->route.kind == ROUTE_HBONE,
+		        .start_ms = out->start_ms,
+		        .pump = out->pump,
+		};
+		if (!each(ctx, &view))
+			return;
+	}
+}

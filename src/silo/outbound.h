@@ -10,6 +10,7 @@
 
 struct arena;
 struct chain;
+struct pump;
 struct silo;
 struct stream;
 
@@ -23,6 +24,21 @@ void outbound_begin(struct silo *silo, struct stream *down, const struct addr *s
 
 /* The same for a descriptor accepted on 15001. */
 void outbound_accept(struct silo *silo, int fd);
+
+/* One outbound connection for observers; everything borrowed for the call. */
+struct outbound_view {
+	struct addr src;           /* the application's address */
+	struct addr original_dst;  /* what it dialled */
+	struct addr actual_dst;    /* where its way leads */
+	const char *protocol;      /* "TCP", "HBONE", "DOUBLEHBONE" */
+	const char *peer_identity; /* at the end of the tunnel; "" = none */
+	unsigned tunnels;          /* HTTP/2 connections that the up side lies in: 0, 1, 2 */
+	uint64_t start_ms;         /* on the loop's clock */
+	const struct pump *pump;   /* NULL = nothing is copied yet */
+};
+
+/* Shows the present outbound connections whose way is known, until `each` returns false. */
+void outbound_each(struct silo *silo, bool (*each)(void *ctx, const struct outbound_view *view), void *ctx);
 
 /* Describes all present outbound connections in `arena`; returns how many, *ret_all is NULL when memory is
  * short. */

@@ -29,6 +29,7 @@ struct broker_link;
 struct dns;
 struct metrics;
 struct warden_link;
+struct web;
 
 /* How long a connection waits for an answer about the mesh, ms (reference dataplane.md 3.2: 5 s). */
 #define SILO_FETCH_MS 5000
@@ -88,6 +89,7 @@ struct silo {
 	struct broker_link *broker;
 	struct dns *dns; /* NULL = no DNS listener was inherited, or closed */
 	struct warden_link *warden;
+	struct web *admin; /* the pod's admin socket; NULL = none was inherited */
 
 	struct listener *listeners[SILO_PORT_CNT]; /* NULL = not there, or closed */
 	struct list conns;                         /* struct conn */

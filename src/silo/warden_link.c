@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /* The channel to the warden; see warden_link.h. */
+#include "silo/admin.h"
 #include "silo/warden_link.h"
 
 #include <errno.h>
@@ -117,6 +118,8 @@ static int inherit(struct warden_link *link, const struct ipc_inherited *it)
 		return listen_start(silo->io, it->fd, &none, &CONTROL_EVENTS, link, &link->control);
 	case IPC_FD_NETNS:
 		return remember_netns(silo, it->fd);
+	case IPC_FD_ADMIN:
+		return admin_serve(silo, it->fd);
 	case IPC_FD_BROKER:
 		return broker_link_attach(silo->broker, it->fd);
 	default:

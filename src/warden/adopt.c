@@ -80,7 +80,7 @@ static void on_greeted(struct ward *ward, const struct ipc_hello *hello, int net
 		log_msg(adopt->env->log, LOG_WARN, TARGET, "not adopting the silo behind %s: %s",
 		        call->socket, err.text);
 		fd_close(&netns_fd);
-		(void)unlinkat(adopt->env->run->fd, call->socket, 0);
+		rundir_forget(adopt->env->run->fd, call->socket);
 		ward_refuse(ward, true, adopt->env->settings->drain_ms);
 	}
 	call_free(call);
@@ -92,7 +92,7 @@ static void on_ended(struct ward *ward)
 	struct adopt_call *call = ward->owner;
 	struct adopt *adopt = call->adopt;
 	log_msg(adopt->env->log, LOG_WARN, TARGET, "no silo behind %s: %s", call->socket, ward->reason);
-	(void)unlinkat(adopt->env->run->fd, call->socket, 0);
+	rundir_forget(adopt->env->run->fd, call->socket);
 	ward_free(ward);
 	call_free(call);
 	finish(adopt);
@@ -115,7 +115,7 @@ static void call_socket(struct adopt *adopt, const char *file)
 		return;
 	log_msg(adopt->env->log, LOG_DEBUG, TARGET, "%s", err.text);
 	if (rc == -ECONNREFUSED)
-		(void)unlinkat(adopt->env->run->fd, file, 0);
+		rundir_forget(adopt->env->run->fd, file);
 	call_free(call);
 }
 

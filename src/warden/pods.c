@@ -124,7 +124,7 @@ static void set_failed(struct pod *pod, bool has_failed)
 static void forget_ward(struct pod *pod)
 {
 	fd_close(&pod->broker_fd);
-	(void)unlinkat(pod->pods->env->run->fd, pod->socket, 0);
+	rundir_forget(pod->pods->env->run->fd, pod->socket);
 	pod->ward = NULL;
 }
 

@@ -24,6 +24,7 @@
 #define DEFAULT_BASE "/var/run/ztunnel/culvert"
 #define FALLBACK_BASE "/tmp/culvert"
 #define SOCKET_PREFIX "silo-"
+#define ADMIN_PREFIX "admin-"
 #define SOCKET_SUFFIX ".sock"
 
 /* Control sockets of one pod that two dead instances both left; more is not a crash but a mess. */
@@ -111,7 +112,16 @@ static int make_instance(struct rundir *run, int base_fd, bool shared, struct er
 	return rc < 0 ? err_sys(err, rc, "locking %s/%s", run->base, run->instance) : 0;
 }
 
-/* Moves a control socket into our folder; a socket keeps working under its new name. */
+/* Whether a file name is prefix, a name, and the end of all sockets. */
+static bool has_form(const char *file, const char *prefix)
+{
+	size_t len = strlen(file);
+	size_t ends = strlen(prefix) + strlen(SOCKET_SUFFIX);
+	return len > ends && len < RUNDIR_SOCKET_MAX && strncmp(file, prefix, strlen(prefix)) == 0 &&
+	       strcmp(file + len - strlen(SOCKET_SUFFIX), SOCKET_SUFFIX) == 0;
+}
+
+/* Moves a silo's socket into our folder; a socket keeps working under its new name. */
 static void move_socket(int from, int to, const char *file)
 {
 	if (renameat2(from, file, to, file, RENAME_NOREPLACE) == 0 || errno != EEXIST)
@@ -160,7 +170,7 @@ static void share_file(void *ctx, int from, const char *file)
 static void inherit_file(void *ctx, int from, const char *file)
 {
 	struct rundir *run = ctx;
-	if (rundir_is_socket_name(file))
+	if (rundir_is_socket_name(file) || has_form(file, ADMIN_PREFIX))
 		move_socket(from, run->fd, file);
 	else if (is_ca_file(file))
 		(void)renameat2(from, file, run->fd, file, RENAME_NOREPLACE);
@@ -279,11 +289,21 @@ void rundir_socket_name(const char *pod_name, char *dst)
 
 bool rundir_is_socket_name(const char *file)
 {
-	size_t len = strlen(file);
-	size_t ends = strlen(SOCKET_PREFIX) + strlen(SOCKET_SUFFIX);
-	return len > ends && len < RUNDIR_SOCKET_MAX &&
-	       strncmp(file, SOCKET_PREFIX, strlen(SOCKET_PREFIX)) == 0 &&
-	       strcmp(file + len - strlen(SOCKET_SUFFIX), SOCKET_SUFFIX) == 0;
+	return has_form(file, SOCKET_PREFIX);
+}
+
+void rundir_admin_name(const char *file, char *dst)
+{
+	snprintf(dst, RUNDIR_SOCKET_MAX, ADMIN_PREFIX "%.*s", RUNDIR_SOCKET_MAX - (int)sizeof(ADMIN_PREFIX),
+	        file + strlen(SOCKET_PREFIX));
+}
+
+void rundir_forget(int dir_fd, const char *file)
+{
+	char admin[RUNDIR_SOCKET_MAX];
+	rundir_admin_name(file, admin);
+	(void)unlinkat(dir_fd, file, 0);
+	(void)unlinkat(dir_fd, admin, 0);
 }
 
 static int proc_path(int dir_fd, const char *file, char *dst)
@@ -297,6 +317,15 @@ int rundir_listen(int dir_fd, const char *file, int *ret_fd)
 	char path[PROC_PATH_MAX];
 	int rc = proc_path(dir_fd, file, path);
 	return rc < 0 ? rc : fd_unix_listen(path, SOCK_SEQPACKET, CONTROL_BACKLOG, ret_fd);
+}
+
+int rundir_listen_admin(int dir_fd, const char *file, int *ret_fd)
+{
+	char path[PROC_PATH_MAX];
+	char admin[RUNDIR_SOCKET_MAX];
+	rundir_admin_name(file, admin);
+	int rc = proc_path(dir_fd, admin, path);
+	return rc < 0 ? rc : fd_unix_listen(path, SOCK_STREAM, CONTROL_BACKLOG, ret_fd);
 }
 
 int rundir_connect(int dir_fd, const char *file, int *ret_fd)

@@ -65,6 +65,16 @@ void rundir_socket_name(const char *pod_name, char *dst);
 /* Whether a file name is that of a control socket. */
 bool rundir_is_socket_name(const char *file);
 
+/* Prints the admin socket's file name of the silo whose control socket is `file` into dst of
+ * RUNDIR_SOCKET_MAX bytes. */
+void rundir_admin_name(const char *file, char *dst);
+
+/* A listening SOCK_STREAM socket of that name in the folder, mode 0600, an old one replaced. -errno. */
+int rundir_listen_admin(int dir_fd, const char *file, int *ret_fd);
+
+/* Removes a silo's control socket and its admin socket. */
+void rundir_forget(int dir_fd, const char *file);
+
 /* A listening SOCK_SEQPACKET socket in the folder, mode 0600, an old one of the name replaced. -errno. */
 int rundir_listen(int dir_fd, const char *file, int *ret_fd);
 

@@ -35,6 +35,7 @@ size_t spawn_heritage(const struct spawn *spawn, struct ipc_inherited fds[SPAWN_
 		fds[cnt++] = (struct ipc_inherited){.kind = IPC_FD_BROKER, .fd = SPAWN_FD_BROKER};
 	fds[cnt++] = (struct ipc_inherited){.kind = IPC_FD_CONTROL, .fd = SPAWN_FD_CONTROL};
 	fds[cnt++] = (struct ipc_inherited){.kind = IPC_FD_NETNS, .fd = SPAWN_FD_NETNS};
+	fds[cnt++] = (struct ipc_inherited){.kind = IPC_FD_ADMIN, .fd = SPAWN_FD_ADMIN};
 	for (size_t i = 0; i < spec_cnt; i++)
 		fds[cnt++] = (struct ipc_inherited){.kind = specs[i].kind, .fd = SPAWN_FD_LISTEN + (int)i};
 	return cnt;
@@ -55,6 +56,9 @@ static int make_table(const struct spawn *spawn, int fds[FD_TABLE_MAX], size_t *
 	int rc = rundir_listen(spawn->dir_fd, spawn->socket, &fds[SPAWN_FD_CONTROL - SPAWN_FD_WARDEN]);
 	if (rc < 0)
 		return err_sys(err, rc, "control socket %s", spawn->socket);
+	rc = rundir_listen_admin(spawn->dir_fd, spawn->socket, &fds[SPAWN_FD_ADMIN - SPAWN_FD_WARDEN]);
+	if (rc < 0)
+		return err_sys(err, rc, "admin socket of %s", spawn->socket);
 	fds[SPAWN_FD_WARDEN - SPAWN_FD_WARDEN] = spawn->warden_fd;
 	fds[SPAWN_FD_BROKER - SPAWN_FD_WARDEN] = spawn->broker_fd;
 	fds[SPAWN_FD_NETNS - SPAWN_FD_WARDEN] = spawn->netns_fd;

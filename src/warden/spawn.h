@@ -23,10 +23,11 @@
 #define SPAWN_FD_BROKER 4
 #define SPAWN_FD_CONTROL 5
 #define SPAWN_FD_NETNS 6
-#define SPAWN_FD_LISTEN 7
+#define SPAWN_FD_ADMIN 7
+#define SPAWN_FD_LISTEN 8
 
 /* Most descriptors that a Heritage names: all but the warden's channel. */
-#define SPAWN_HERITAGE_MAX (LISTEN_MAX + 3)
+#define SPAWN_HERITAGE_MAX (LISTEN_MAX + 4)
 
 /* What a silo is born with. All borrowed; descriptors stay the caller's, the child has copies. */
 struct spawn {
@@ -35,7 +36,7 @@ struct spawn {
 	char *const *env;    /* its whole environment */
 	const char *title;   /* argv[1], for people who look at process lists */
 	int dir_fd;          /* instance folder */
-	const char *socket;  /* file name of its control socket */
+	const char *socket;  /* file name of its control socket; that of the admin socket follows from it */
 	int netns_fd;        /* the pod's namespace */
 	bool is_own_netns;   /* it is that of this process: do not enter */
 	int warden_fd;       /* its end of the channel to the warden */

@@ -383,6 +383,79 @@ def test_p25_admin_socket_has_the_same(mesh):
     istioctl.check(dump)
 
 
+# --- the pod's own socket ------------------------------------------------------------------------------
+
+
+def pod_socket(lab, pod):
+    return next(iter((lab.run_dir / "culvert").glob(f"*/admin-{pod.uid}.sock")), None)
+
+
+def ask_pod(lab, pod, path, method="GET"):
+    res = run("curl", "-sS", "--max-time", "20", "-X", method, "-w", "\n%{http_code}", "--unix-socket", pod_socket(lab, pod), f"http://x{path}")
+    body, _, status = res.stdout.rpartition("\n")
+    return int(status), body
+
+
+def test_p70_pod_connections(mesh):
+    client, server, outside = (mesh.pods[n] for n in ("client", "server", "outside"))
+    mesh.mesh["policies"].append({"name": "web", "namespace": "default", "scope": "Namespace", "action": "Allow", "dryRun": False,
+                                  "rules": [[[{"destinationPorts": [8080]}]]]})
+    mesh.write_mesh()
+    hold(client, server.ip, 8080)
+    hold(client, outside.ip, 8080)
+
+    def both(pod, cnt):
+        def look():
+            told = json.loads(ask_pod(mesh, pod, "/connections")[1])
+            return told["total"] == cnt and all("up" in c for c in told["connections"]) and told["connections"]
+        return wait_for("the connections", look)
+    hbone, plain = sorted(both(client, 2), key=lambda c: c["protocol"])
+    assert hbone["direction"] == "outbound" and hbone["originalDst"] == f"{server.ip}:8080" and hbone["peerIdentity"] == server.spiffe
+    assert hbone["up"]["tls"]["peerIdentity"] == server.spiffe and hbone["up"]["tls"]["version"] == "TLSv1.3"
+    assert hbone["up"]["tls"]["cipher"] and hbone["up"]["tls"]["group"] and hbone["up"]["tcp"]["state"] == 1
+    assert "tls" not in hbone["down"] and hbone["down"]["tcp"]["rttMicroseconds"] > 0 and hbone["ageMilliseconds"] >= 0
+    assert plain["protocol"] == "TCP" and plain["peerIdentity"] is None and "tls" not in plain["up"]
+
+    def judged():
+        inbound, = both(server, 1)
+        return inbound["policy"] and inbound
+    inbound = wait_for("the policy", judged)
+    assert inbound["policy"] == "default/web" and inbound["direction"] == "inbound" and inbound["peerIdentity"] == client.spiffe
+    assert inbound["down"]["tls"]["peerIdentity"] == client.spiffe and inbound["actualDst"] == f"{server.ip}:8080"
+
+
+def test_p71_pod_state_and_levels(mesh):
+    client = mesh.pods["client"]
+    assert oct(pod_socket(mesh, client).stat().st_mode)[-3:] == "600"
+    dump = json.loads(ask_pod(mesh, client, "/config_dump")[1])
+    assert dump["uid"] == client.uid and dump["phase"] == "Serving" and dump["info"]["name"] == "client"
+
+    def certificate():
+        told = json.loads(ask_pod(mesh, client, "/certificate")[1])
+        return told["isAvailable"] and told
+    assert wait_for("the certificate", certificate)["identity"] == client.spiffe
+    cache = json.loads(ask_pod(mesh, client, "/cache")[1])
+    assert 0 <= cache["views"] <= cache["ceiling"]
+    assert ask_pod(mesh, client, "/logging")[0] == 405
+    assert ask_pod(mesh, client, "/logging?level=access=off", "POST") == \
+        (200, "current log level is hickory_server::server=off,access=off,info\n")
+    assert ask_pod(mesh, client, "/logging?level=loud", "POST")[0] == 400
+    assert ask_pod(mesh, client, "/logging?reset", "POST")[1] == f"current log level is {START}\n"
+    assert ask_pod(mesh, client, "/nothing") == (404, "")
+
+
+def test_p72_pod_socket_lives_with_its_silo(mesh):
+    client = mesh.pods["client"]
+    os.kill(mesh.pid_of("warden"), 9)
+    wait_for("the next warden", lambda: len(mesh.log_lines("adopted the silo of")) == 2)
+    assert ask_pod(mesh, client, "/certificate")[0] == 200
+    mesh.delete(client)
+    wait_for("no socket", lambda: pod_socket(mesh, client) is None)
+    os.kill(mesh.silo_of(mesh.pods["server"]), 9)
+    wait_for("a socket of the next silo", lambda: pod_socket(mesh, mesh.pods["server"]) and
+             run("curl", "-s", "--unix-socket", pod_socket(mesh, mesh.pods["server"]), "http://x/cache", check=False).returncode == 0)
+
+
 # --- large ---------------------------------------------------------------------------------------------
 
 LARGE = 20000

@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * HTTP endpoints of the broker: readiness on TCP, admin on a unix socket. One
- * table of paths a server; limits and time-outs as upstream's (reference
- * control.md 11.1).
+ * HTTP/1 endpoints on a listening socket, TCP or unix: readiness, metrics and
+ * admin of the broker, the admin socket of a silo. One table of paths a
+ * server; limits and time-outs as upstream's (reference control.md 11.1).
  */
-#ifndef CULVERT_BROKER_WEB_H
-#define CULVERT_BROKER_WEB_H
+#ifndef CULVERT_CONN_WEB_H
+#define CULVERT_CONN_WEB_H
 
 #include "base/list.h"
 #include "http/server.h"

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /* HTTP over streams; see web.h. */
-#include "broker/web.h"
+#include "conn/web.h"
 
 #include <errno.h>
 #include <string.h>
