@@ -20,6 +20,7 @@
 #include "mesh/store.h"
 
 struct certs;
+struct crl;
 struct h2_env;
 struct mesh_file;
 struct metrics;
@@ -63,6 +64,7 @@ struct broker {
 	struct store *store;
 	struct mesh_file *mesh_file; /* NULL = none */
 	struct certs *certs;
+	struct crl *crl;          /* NULL = CRLs are off */
 	struct xds *xds;          /* NULL = no control plane */
 	struct metrics *metrics;  /* 15020 */
 	struct h2_env *h2_env;    /* shared part of the channels to the control plane; NULL = there is none */

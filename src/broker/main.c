@@ -20,6 +20,7 @@
 #include "broker/broker.h"
 #include "broker/certs.h"
 #include "broker/config.h"
+#include "broker/crl.h"
 #include "broker/mesh_file.h"
 #include "broker/metrics.h"
 #include "broker/silo_peer.h"
@@ -154,6 +155,9 @@ static int make_parts(struct broker *broker, struct err *err)
 	r = certs_new(broker, &broker->certs, err);
 	if (r < 0)
 		return r;
+	r = crl_new(broker, &broker->crl);
+	if (r < 0)
+		return err_set(err, r, "%s", err_str(r));
 	r = admin_start(broker, err);
 	if (r < 0)
 		return r;
@@ -201,6 +205,7 @@ static void dispose(struct broker *broker)
 	pods_done(broker);
 	xds_free(broker->xds);
 	mesh_file_free(broker->mesh_file);
+	crl_free(broker->crl);
 	certs_free(broker->certs);
 	store_free(broker->store);
 	logs_done(&broker->logs);

@@ -10,6 +10,7 @@
 #include "base/mem.h"
 #include "broker/broker.h"
 #include "broker/certs.h"
+#include "broker/crl.h"
 #include "broker/silo_names.h"
 #include "broker/infer.h"
 #include "broker/resolv_send.h"
@@ -747,7 +748,13 @@ int silo_peer_attach(struct broker *broker, const char *uid, const struct worklo
 	ring_chan_send_hello(peer->chan, &hello, -1, NULL);
 	if (broker->has_log_filter)
 		send_log_filter(peer);
+	crl_send(broker->crl, peer->chan);
 	return 0;
+}
+
+void silo_peers_set_crl(struct broker *broker)
+{
+	list_for_each(it, &broker->silos) crl_send(broker->crl, list_entry(it, struct silo_peer, node)->chan);
 }
 
 void silo_peers_set_log(struct broker *broker)

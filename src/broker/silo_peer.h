@@ -45,6 +45,9 @@ void silo_peers_changed(void *ctx, const struct store_change *change);
  */
 void silo_peers_set_log(struct broker *broker);
 
+/* The CRL file changed: all silos get it; later ones do when they attach. */
+void silo_peers_set_crl(struct broker *broker);
+
 /* The mesh state is complete: what silos asked before is answered now. */
 void silo_peers_flush(struct broker *broker);
 

@@ -77,6 +77,7 @@ static const struct permit permits[IPC_TYPE_END] = {
 	[IPC_ANSWER_RESOLVER] =   {B,       S,       OPEN|CLOSING,   FD_NONE, ID_MUST, IPC_RECORD_MAX, false, IPC_NONE},
 	[IPC_ASK_RESOLVE] =       {S,       B,       OPEN,           FD_NONE, ID_MUST, SIZE_KEY,       false, IPC_ANSWER_RESOLVE},
 	[IPC_ANSWER_RESOLVE] =    {B,       S,       OPEN|CLOSING,   FD_NONE, ID_MUST, SIZE_NAMES,     false, IPC_NONE},
+	[IPC_CRL] =               {B,       S,       OPEN|CLOSING,   FD_MUST, ID_ZERO, SIZE_BARE,      false, IPC_NONE},
 };
 /* clang-format on */
 

@@ -40,6 +40,7 @@ const char *ipc_type_str(enum ipc_type type)
 	        [IPC_EVICT] = "Evict",
 	        [IPC_FORGET_ALL] = "ForgetAll",
 	        [IPC_SET_LOG] = "SetLog",
+	        [IPC_CRL] = "Crl",
 	        [IPC_ASK_STATE] = "AskState",
 	        [IPC_ANSWER_STATE] = "AnswerState",
 	        [IPC_ASK_METRICS] = "AskMetrics",

@@ -81,6 +81,7 @@ enum ipc_type {
 	IPC_ANSWER_RESOLVER = 48,
 	IPC_ASK_RESOLVE = 49,
 	IPC_ANSWER_RESOLVE = 50,
+	IPC_CRL = 51,
 	IPC_TYPE_END = 64, /* above every number in use */
 };
 

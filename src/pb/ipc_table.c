@@ -516,7 +516,8 @@ const struct codec_msg *const ipc_table_metric = &metric;
 	X(IPC_ASK_RESOLVER, ask_resolver, &empty) \
 	X(IPC_ANSWER_RESOLVER, answer_resolver, &answer_resolver) \
 	X(IPC_ASK_RESOLVE, ask_resolve, &ask_resolve) \
-	X(IPC_ANSWER_RESOLVE, answer_resolve, &answer_resolve)
+	X(IPC_ANSWER_RESOLVE, answer_resolve, &answer_resolve) \
+	X(IPC_CRL, crl, &empty)
 
 #define BODY_ROW(type, field, table) [type] = table,
 #define BODY_SAME(type, field, table) \

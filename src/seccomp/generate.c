@@ -118,6 +118,7 @@ static const char *const broker_calls[] = {
         "readlink",
         "readlinkat",
         "getdents64",
+        "memfd_create",
         "inotify_init1",
         "inotify_add_watch",
         "inotify_rm_watch",
@@ -183,7 +184,7 @@ static void allow_rtnetlink(scmp_filter_ctx ctx)
 	        "socket");
 }
 
-/* Read-only, nothing created: the silo reads a CRL and its own /proc, Landlock says where. */
+/* Read-only, nothing created: the silo reads its own /proc, Landlock says where. */
 static void allow_open_read(scmp_filter_ctx ctx)
 {
 	const struct scmp_arg_cmp read_only =

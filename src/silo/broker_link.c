@@ -16,6 +16,7 @@
 #include "silo/access.h"
 #include "silo/dump.h"
 #include "silo/metrics.h"
+#include "silo/revocation.h"
 #include "silo/silo.h"
 
 static const char TARGET[] = "culvert::silo::broker";
@@ -217,6 +218,13 @@ static int on_set_log(struct broker_link *link, struct chan_msg *msg, struct err
 	return 0;
 }
 
+static int on_crl(struct broker_link *link, struct chan_msg *msg, struct err *err)
+{
+	(void)err;
+	revocation_on_file(link->silo, msg->fd);
+	return 0;
+}
+
 static int on_ask_state(struct broker_link *link, struct chan_msg *msg, struct err *err)
 {
 	struct arena *arena = arena_new(DUMP_ARENA_MAX);
@@ -272,6 +280,7 @@ static const struct {
         {IPC_ANSWER_RESOLVER, on_resolver},
         {IPC_FORGET_ALL, on_forget_all},
         {IPC_SET_LOG, on_set_log},
+        {IPC_CRL, on_crl},
         {IPC_ASK_STATE, on_ask_state},
         {IPC_ASK_METRICS, on_ask_metrics},
         {IPC_UNSUPPORTED, on_unsupported},

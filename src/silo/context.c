@@ -182,8 +182,9 @@ static void schedule_renewal(struct silo *silo, const struct tls_identity *ident
 void context_on_certificate(struct silo *silo, const char *const *chain, size_t chain_cnt, const char *roots)
 {
 	struct workload_context *context = &silo->context;
-	struct tls_policy policy = {
-	        .tls12 = silo->settings.tls12_enabled, .pqc_only = silo->settings.pqc_only};
+	struct tls_policy policy = {.tls12 = silo->settings.tls12_enabled,
+	        .pqc_only = silo->settings.pqc_only,
+	        .revocation = silo->revocation};
 	struct tls_identity *identity = NULL;
 	struct err err = {0};
 	context->is_asking = false;

@@ -13,6 +13,7 @@
 #include "base/mem.h"
 #include "silo/meta.h"
 #include "silo/metrics.h"
+#include "silo/revocation.h"
 #include "silo/silo.h"
 
 /* Words of a failure. */
@@ -210,6 +211,7 @@ static void on_inner_ready(void *ctx)
 static void on_inner_closed(void *ctx, int code, const char *text)
 {
 	struct hbone *hbone = ctx;
+	revocation_note(hbone->silo, false, code);
 	char words[TEXT_MAX];
 	/* From on_inner_ready on there is a stream, which is told before. */
 	if (hbone->peer_id[0])

@@ -15,6 +15,7 @@
 #include "conn/link.h"
 #include "silo/delivery.h"
 #include "silo/meta.h"
+#include "silo/revocation.h"
 #include "silo/silo.h"
 
 /* Words of a failure. */
@@ -391,6 +392,7 @@ static void on_link_closed(void *ctx, int code, const char *text)
 {
 	struct tunnel *tunnel = ctx;
 	char words[TEXT_MAX];
+	revocation_note(tunnel->conn.silo, true, code);
 	/* Before the peer was known it is a failed handshake; afterwards its streams tell their own story. */
 	if (!tunnel->peer_id[0] && code != 0) {
 		snprintf(words, sizeof(words), "%s: %s", err_str(ERR_TLS_HANDSHAKE), text);
@@ -412,8 +414,7 @@ static void start_link(struct tunnel *tunnel, struct tls_identity *identity)
 	struct h2_config h2;
 	struct err err = {0};
 	silo_h2_config(silo, true, &h2);
-	const struct link_opts opts = {
-	        .env = silo->h2_env,
+	const struct link_opts opts = {.env = silo->h2_env,
 	        .identity = identity,
 	        .is_server = true,
 	        .h2 = &h2,

@@ -17,6 +17,7 @@
 #include "silo/broker_link.h"
 #include "silo/metrics.h"
 #include "silo/dns.h"
+#include "silo/revocation.h"
 #include "silo/sandbox.h"
 #include "silo/silo.h"
 #include "silo/track.h"
@@ -57,6 +58,9 @@ static int prepare(struct silo *silo, struct err *err)
 	int r = settings_load(&silo->settings, environ, PARAM_S, err);
 	if (r < 0)
 		return r;
+	r = revocation_init(silo);
+	if (r < 0)
+		return err_set(err, r, "%s", err_str(r));
 	r = log_init(
 	        &silo->log, silo->settings.rust_log, silo->settings.log_json, broker_link_log, silo, err);
 	if (r < 0)
@@ -119,6 +123,7 @@ static void dispose(struct silo *silo)
 	/* Closes that are still under way end here. */
 	for (int i = 0; i < 8 && io_in_flight(silo->io) > 0; i++)
 		io_turn(silo->io, false);
+	revocation_done(silo);
 	h2_env_free(silo->h2_env);
 	io_free(silo->io);
 	arena_unref(silo->arena);

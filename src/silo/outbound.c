@@ -63,7 +63,7 @@ static void out_free(struct outbound *out)
 	dial_cancel(out->dial);
 	pump_free(out->pump);
 	hbone_free(out->hbone);
-	silo_refuse(out->conn.silo, out->down);
+	stream_refuse(out->down, out->conn.silo->settings.reset_fidelity);
 	chain_clear(&out->early);
 	route_done(&out->route);
 	own_workload_unref(out->own);
@@ -318,6 +318,15 @@ static void on_view(struct fetch_wait *wait, int code, void *value)
 		no_route(out, code == -ETIMEDOUT ? err_str(ERR_TIMEOUT_FETCH) : err_str(code));
 }
 
+/* What was counted for the endpoint that failed is closed there; the next one has its own labels. */
+static void leave_endpoint(struct outbound *out, const struct route *next)
+{
+	if (next->workload && strcmp(next->workload->uid, out->route.workload->uid) == 0)
+		return;
+	metrics_close(&out->metrics, out->failure);
+	out->is_opened_told = false;
+}
+
 static void step_route(struct outbound *out)
 {
 	struct silo *silo = out->conn.silo;
@@ -340,6 +349,8 @@ static void step_route(struct outbound *out)
 		no_route(out, NULL);
 		return;
 	}
+	if (out->is_routed)
+		leave_endpoint(out, &route);
 	route_done(&out->route);
 	out->route = route;
 	go(out);

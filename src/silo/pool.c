@@ -10,6 +10,7 @@
 #include "base/mem.h"
 #include "conn/dial.h"
 #include "silo/metrics.h"
+#include "silo/revocation.h"
 #include "silo/silo.h"
 
 /* Longest key: address, uid and a service's identities; a service above it cannot be pooled and is refused.
@@ -226,6 +227,7 @@ static void on_link_closed(void *ctx, int code, const char *text)
 {
 	struct pool_tunnel *tunnel = ctx;
 	char words[TEXT_MAX];
+	revocation_note(tunnel->pool->silo, false, code);
 	if (code == ERR_H2 || code == ERR_H2_HANDSHAKE)
 		snprintf(words, sizeof(words), "%s: %s", err_str(ERR_H2_HANDSHAKE), text);
 	else

@@ -99,14 +99,6 @@ struct dial_opts silo_dial_opts(const struct silo *silo, const struct addr *dst)
 	};
 }
 
-void silo_refuse(const struct silo *silo, struct stream *down)
-{
-	if (down && silo->settings.reset_fidelity && down->taken == 0 && stream_queued(down) == 0)
-		stream_reset(down);
-	else
-		stream_free(down);
-}
-
 bool silo_keeps_source(const struct silo *silo)
 {
 	/* Unset means: where possible; the dial itself degrades with a warning. */

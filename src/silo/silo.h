@@ -26,6 +26,7 @@
 #include "silo/resolver.h"
 
 struct broker_link;
+struct tls_revocation;
 struct dns;
 struct metrics;
 struct warden_link;
@@ -82,10 +83,11 @@ struct silo {
 	uint64_t netns_dev, netns_ino; /* identity of that namespace */
 	uint64_t start_time;           /* of this process, proc_start_time: a later warden checks it */
 
-	struct workload_context context; /* the awaitable fetches */
-	struct cache cache;              /* views by key */
-	struct resolver resolver;        /* addresses of host names that the mesh does not resolve */
-	struct pool pool;                /* outbound tunnels */
+	struct workload_context context;   /* the awaitable fetches */
+	struct tls_revocation *revocation; /* NULL = no CRLs */
+	struct cache cache;                /* views by key */
+	struct resolver resolver;          /* addresses of host names that the mesh does not resolve */
+	struct pool pool;                  /* outbound tunnels */
 	struct broker_link *broker;
 	struct dns *dns; /* NULL = no DNS listener was inherited, or closed */
 	struct warden_link *warden;
@@ -128,13 +130,6 @@ struct route_env silo_route_env(const struct silo *silo, const struct ip *source
 
 /* HTTP/2 settings of a tunnel as the environment has them. */
 void silo_h2_config(const struct silo *silo, bool is_server, struct h2_config *ret_config);
-
-/*
- * Lets go of the connection of an application that could not be connected further: by RST, which is the nearest to
- * a refused connect that a transparent proxy can show (unless CULVERT_RESET_FIDELITY is off, or it was told
- * something already). NULL is fine.
- */
-void silo_refuse(const struct silo *silo, struct stream *down);
 
 /* Whether inbound connections keep the client's source address. */
 bool silo_keeps_source(const struct silo *silo);

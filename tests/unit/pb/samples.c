@@ -236,6 +236,7 @@ const struct sample samples[] = {
 	{"evict", {.type = IPC_EVICT, .evict = HOST_KEY}},
 	{"forget-all", {.type = IPC_FORGET_ALL}},
 	{"set-log", {.type = IPC_SET_LOG, .set_log = {.filter = "info,access=debug"}}},
+	{"crl", {.type = IPC_CRL}},
 	{"ask-state", {.id = 6, .type = IPC_ASK_STATE, .ask_state = {.what = IPC_STATE_CONNECTIONS | IPC_STATE_CERTIFICATES}}},
 	{"ask-metrics", {.id = 7, .type = IPC_ASK_METRICS}},
 	{"answer-metrics", {.type = IPC_ANSWER_METRICS, .answer_metrics = {.page = 1, .last = true, .metrics = metrics,
