@@ -271,6 +271,31 @@ def test_O37_a_refusing_endpoint_is_left_for_another(node):
     assert all(access_fields(line)["dst.addr"] == f"{two.ip}:8080" and "error" not in line for line in lines)
 
 
+def counted(lab, what, workload):
+    """Sum of a counter of outbound connections to a workload."""
+    text = run("ip", "netns", "exec", lab.node, "curl", "-sS", "http://127.0.0.1:15020/metrics").stdout
+    return sum(float(line.rsplit(" ", 1)[1]) for line in text.splitlines()
+               if line.startswith(f"istio_tcp_connections_{what}_total{{") and 'reporter="source"' in line
+               and f'destination_workload="{workload}"' in line)
+
+
+def test_O37_every_try_is_counted_where_it_went(node):
+    """One dead endpoint, one alive: what was opened to either is closed again, failures are the dead one's alone."""
+    two_endpoints(node, mesh=False)
+    node.start()
+    serve(node.lab.pods["two"])
+
+    def dead_one_met():
+        node.client.curl(f"http://{node.vip(9)}/")
+        return counted(node.lab, "failed", "one") >= 3
+
+    wait_for("tries at the dead endpoint", dead_one_met, timeout=60)
+    done = len(node.lab.log_lines("connection complete", 'direction="outbound"'))
+    wait_for("the counters", lambda: counted(node.lab, "closed", "two") == done)
+    assert counted(node.lab, "opened", "two") == done and counted(node.lab, "failed", "two") == 0
+    assert counted(node.lab, "opened", "one") == counted(node.lab, "closed", "one") == counted(node.lab, "failed", "one")
+
+
 @pytest.mark.parametrize("how", ["nobody", "identity", "503"])
 def test_O37_a_failing_tunnel_is_left_for_another(node, how):
     one, two = two_endpoints(node)
