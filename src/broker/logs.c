@@ -142,7 +142,7 @@ static void report_dropped(struct logs *logs)
 	struct log_line line;
 	form.write = add_report;
 	form.ctx = logs;
-	if (!log_begin(&line, &form, LOG_WARN, TARGET, "log lines were dropped: stdout is too slow")) {
+	if (!log_begin(&line, &form, LOG_WARN, TARGET, "log lines were dropped: stdout is too slow, or they were too long")) {
 		logs->dropped = 0;
 		return;
 	}
