@@ -117,10 +117,8 @@ static void step_pings(struct link *link)
 	int r = h2_tick(link->h2, io_now_ms(link->io));
 	if (r == -ETIMEDOUT) {
 		/* A server says good-bye even to a peer that seems dead (dataplane 6). */
-		if (link->h2_config.is_server && h2_goaway(link->h2, H2_NO_ERROR) == 0) {
-			link->has_last_words = true;
-			link_flush_output(link);
-		}
+		if (link->h2_config.is_server && h2_goaway(link->h2, H2_NO_ERROR) == 0)
+			link_last_words(link);
 		link_end(link, ERR_H2_PING_TIMEOUT, -EPIPE, NULL);
 		return;
 	}
@@ -251,10 +249,8 @@ static void on_work(struct io_task *task)
 static void on_revoked(void *ctx)
 {
 	struct link *link = ctx;
-	if (link->phase == LINK_OPEN && link->h2_config.is_server && h2_goaway(link->h2, H2_NO_ERROR) == 0) {
-		link->has_last_words = true;
-		link_flush_output(link);
-	}
+	if (link->phase == LINK_OPEN && link->h2_config.is_server && h2_goaway(link->h2, H2_NO_ERROR) == 0)
+		link_last_words(link);
 	link_end(link, ERR_REVOKED, ERR_REVOKED, NULL);
 }
 

@@ -167,6 +167,12 @@ static void pull(struct link *link)
 		link_end(link, r == -ENOMEM ? r : ERR_H2, -EPIPE, h2_fault(link->h2));
 }
 
+void link_last_words(struct link *link)
+{
+	link->has_last_words = true;
+	pull(link);
+}
+
 static void send_out(struct link *link)
 {
 	if (!chain_empty(&link->out))

@@ -97,6 +97,9 @@ void link_step_handshake(struct link *link);
 /* Moves output from streams to the transport, as far as there is room (link_io.c). */
 void link_flush_output(struct link *link);
 
+/* Takes what HTTP/2 has to say out of it before link_end(), which the transport then delivers (link_io.c). */
+void link_last_words(struct link *link);
+
 /* The handshake is done (or there is none): HTTP/2 begins (link.c). */
 void link_open(struct link *link);
 
