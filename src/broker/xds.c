@@ -112,44 +112,11 @@ static void on_remove(void *ctx, enum xds_type type, const char *name)
 	say(xds, LOG_DEBUG, rc < 0 ? "removal of %s: not known" : "removed %s", name);
 }
 
-/* A walk over the store's names. */
-struct names {
-	xds_name_fn *fn;
-	void *ctx;
-};
-
-static bool tell_workload(void *ctx, const struct workload *workload)
-{
-	const struct names *names = ctx;
-	return names->fn(names->ctx, workload->uid);
-}
-
-static bool tell_service(void *ctx, const struct service *service, const struct service_endpoint *endpoints,
-        size_t endpoint_cnt)
-{
-	const struct names *names = ctx;
-	char name[1024];
-	(void)endpoints;
-	(void)endpoint_cnt;
-	int len = snprintf(name, sizeof(name), "%s/%s", service->ns, service->hostname);
-	return len < 0 || (size_t)len >= sizeof(name) || names->fn(names->ctx, name);
-}
-
-static bool tell_policy(void *ctx, const char *key, const struct policy *policy)
-{
-	const struct names *names = ctx;
-	(void)policy;
-	return names->fn(names->ctx, key);
-}
-
 static int on_each_name(void *ctx, enum xds_type type, xds_name_fn *fn, void *fn_ctx)
 {
-	const struct store *store = ((struct xds *)ctx)->broker->store;
-	struct names names = {fn, fn_ctx};
-	if (type == XDS_TYPE_POLICY)
-		return store_each_policy(store, tell_policy, &names);
-	int rc = store_each_workload(store, tell_workload, &names);
-	return rc < 0 ? rc : store_each_service(store, tell_service, &names);
+	store_each_name(((struct xds *)ctx)->broker->store,
+	        type == XDS_TYPE_POLICY ? STORE_RESOURCE_POLICY : STORE_RESOURCE_ADDRESS, fn, fn_ctx);
+	return 0;
 }
 
 /* --- responses ------------------------------------------------------------ */

@@ -260,7 +260,6 @@ void pw_free(struct store *store, struct pw *pw)
 		if (pw_eps(pw)[i].svc)
 			svc_settle(store, pw_eps(pw)[i].svc);
 	}
-	intern_put(&store->names, pw->version);
 	for (size_t i = 0; i < PW_STR_CNT; i++)
 		intern_put(&store->names, pw->ids[i]);
 	for (size_t i = 0; i < pw->policy_cnt; i++)

@@ -95,7 +95,7 @@ void store_free(struct store *store)
 	while ((item = map_pop(&store->idents)))
 		mem_free(item);
 	while ((item = map_pop(&store->policies)))
-		policy_free(store, item);
+		policy_free(item);
 	while ((item = map_pop(&store->policy_ns)))
 		mem_free(item);
 	map_done(&store->addresses);

@@ -136,29 +136,16 @@ void store_replace_commit(struct store *store, bool is_complete);
 
 /* The two kinds of resources that xDS names (reference control.md 5.1, 5.2). */
 enum store_resource {
-	STORE_RESOURCE_ADDRESS = 0, /* name = uid of a workload, else namespace/hostname of a service */
+	STORE_RESOURCE_ADDRESS = 0, /* name = uid of a workload, or namespace/hostname of a service */
 	STORE_RESOURCE_POLICY,      /* name = resource name of a policy */
 };
 
-/*
- * The version under which the control plane sent a record, so that nobody
- * keeps the names of 100,000 records a second time to name them after a
- * reconnect. "" forgets it; every insert but one of an unchanged record
- * forgets it as well: set it after the insert, and to "" when a later version
- * was refused. Equal versions share one string. -ENOENT: no record goes by
- * this name (its body had another key, which the caller must remember itself,
- * or it is gone); -ENOMEM, -ENOSPC.
- */
-int store_set_version(
-        struct store *store, enum store_resource resource, const char *name, const char *version);
+/* One name; borrowed for the call. Return false to stop. */
+typedef bool store_name_fn(void *ctx, const char *name);
 
-/* One record with a version; strings are borrowed for the call. Return false to stop. */
-typedef bool store_version_fn(void *ctx, const char *name, const char *version);
-
-/* Walks the names and versions of all records that have one, in no particular order. The store must not
- * change meanwhile. */
-void store_each_version(
-        const struct store *store, enum store_resource resource, store_version_fn *fn, void *ctx);
+/* Walks the names of all records, in no particular order and without a copy. The store must not change
+ * meanwhile. */
+void store_each_name(const struct store *store, enum store_resource resource, store_name_fn *fn, void *ctx);
 
 /* On whose behalf a view is cut. */
 struct store_asker {

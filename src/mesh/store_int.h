@@ -71,8 +71,7 @@ struct pw {
 	struct list in_ident;     /* on ident_node.workloads; detached when not local */
 	struct ident_node *ident; /* NULL when not local */
 	char *uid;
-	uint32_t size;    /* of the block */
-	uint32_t version; /* interned, like the next; 0 = none (store_set_version) */
+	uint32_t size; /* of the block */
 	uint32_t ids[PW_STR_CNT];
 	uint32_t capacity;
 	uint32_t port_cnt; /* of all eps */
@@ -136,7 +135,6 @@ struct svc_node {
 	size_t endpoint_cnt;
 	enum store_origin origin;
 	bool is_stale;
-	uint32_t version; /* of the record, interned; 0 = none */
 	size_t key_len;
 	const char *ns;
 	const char *hostname;
@@ -158,7 +156,6 @@ struct policy_node {
 	const struct policy *record;
 	enum store_origin origin;
 	bool is_stale;
-	uint32_t version; /* interned; 0 = none */
 };
 
 struct store {
@@ -246,7 +243,7 @@ void svc_sweep(struct store *store);
 /* --- store_policy.c --- */
 
 /* Frees a policy that is in no index any more. NULL is fine. */
-void policy_free(struct store *store, struct policy_node *policy);
+void policy_free(struct policy_node *policy);
 
 /* Removes the stale policies of the replaced origin. */
 void policy_sweep(struct store *store);

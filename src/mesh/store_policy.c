@@ -12,12 +12,10 @@
 #include "mesh/record.h"
 #include "mesh/store_int.h"
 
-void policy_free(struct store *store, struct policy_node *policy)
+void policy_free(struct policy_node *policy)
 {
-	if (!policy)
-		return;
-	intern_put(&store->names, policy->version);
-	arena_unref(policy->arena);
+	if (policy)
+		arena_unref(policy->arena);
 }
 
 /* The namespace a policy acts in: "" for all, NULL when workloads must list it. */
@@ -131,13 +129,13 @@ int store_insert_policy(
 		rc = map_put(&store->policies, node, &replaced);
 	if (rc < 0) {
 		leave_ns(store, node);
-		policy_free(store, node);
+		policy_free(node);
 		return rc;
 	}
 	if (old) {
 		leave_ns(store, old);
 		tell_policy(store, old);
-		policy_free(store, old);
+		policy_free(old);
 	}
 	tell_policy(store, node);
 	return 0;
@@ -150,7 +148,7 @@ int store_remove_policy(struct store *store, const char *key)
 		return -ENOENT;
 	leave_ns(store, node);
 	tell_policy(store, node);
-	policy_free(store, node);
+	policy_free(node);
 	return 0;
 }
 
@@ -181,7 +179,7 @@ void policy_sweep(struct store *store)
 	while ((it = list_pop(&sweep.gone))) {
 		struct policy_node *node = list_entry(it, struct policy_node, in_ns);
 		tell_policy(store, node);
-		policy_free(store, node);
+		policy_free(node);
 	}
 }
 

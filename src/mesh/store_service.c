@@ -203,12 +203,6 @@ static int link_slots(struct store *store, struct svc_parts *p)
 	return rc;
 }
 
-static void forget_version(struct store *store, struct svc_node *svc)
-{
-	intern_put(&store->names, svc->version);
-	svc->version = 0;
-}
-
 /* The node's record parts, taken out of it. */
 static struct svc_parts parts_take(struct svc_node *svc)
 {
@@ -339,7 +333,6 @@ int store_insert_service(struct store *store, const struct service *service,
 		svc_settle(store, svc);
 		return rc;
 	}
-	forget_version(store, svc);
 	stamp(store, svc, origin);
 	refilter(store, svc);
 	if (old.record)
@@ -356,7 +349,6 @@ static void remove_service(struct store *store, struct svc_node *svc)
 	unlink_slots(store, &old, old.record->vip_cnt, old.extra_cnt);
 	multi_unlink(&store->hosts, &svc->host.multi);
 	list_del(&svc->in_cidrs);
-	forget_version(store, svc);
 	store->service_cnt--;
 	list_for_each(node, &svc->eps) list_entry(node, struct pw_ep, in_svc)->is_dropped = true;
 	store_tell_service(store, svc, old.record);

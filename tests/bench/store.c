@@ -16,7 +16,7 @@ static const struct gateway_ref NONE = {.addr.network = "", .ns = "", .host = ""
 
 static void put_workload(struct store *store, unsigned i, unsigned services)
 {
-	char uid[128], name[64], ns[32], app[32], host[96], node[32], version[32];
+	char uid[128], name[64], ns[32], app[32], host[96], node[32];
 	unsigned svc = i % services;
 	const struct ip ip = ip_v4(10, (uint8_t)(i >> 16), (uint8_t)(i >> 8), (uint8_t)i);
 	const struct port_map ports[] = {{80, 8080}, {9090, 9090}};
@@ -27,7 +27,6 @@ static void put_workload(struct store *store, unsigned i, unsigned services)
 	snprintf(uid, sizeof(uid), "Kubernetes//Pod/%s/%s", ns, name);
 	snprintf(host, sizeof(host), "%s.%s.svc.cluster.local", app, ns);
 	snprintf(node, sizeof(node), "worker-node-%04u", i % 1000);
-	snprintf(version, sizeof(version), "2026-11-21T07:00:00Z/%u", i / 1000);
 	const struct workload_service member = {ns, host, ports, 2};
 	const struct workload w = {
 	        .uid = uid,
@@ -53,8 +52,7 @@ static void put_workload(struct store *store, unsigned i, unsigned services)
 	        .services = &member,
 	        .service_cnt = 1,
 	};
-	if (store_insert_workload(store, &w, STORE_XDS) < 0 ||
-	        store_set_version(store, STORE_RESOURCE_ADDRESS, uid, version) < 0)
+	if (store_insert_workload(store, &w, STORE_XDS) < 0)
 		abort();
 }
 
