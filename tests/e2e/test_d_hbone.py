@@ -229,9 +229,9 @@ def foreign_server(lab, tmp_path):
 
 
 SHOUT = "import socket,sys\n" \
-    "s=socket.create_connection((sys.argv[1],int(sys.argv[2])),timeout=10)\n" \
     "d=b''\n" \
     "try:\n" \
+    "  s=socket.create_connection((sys.argv[1],int(sys.argv[2])),timeout=10)\n" \
     "  s.sendall(b'hello there'); s.shutdown(socket.SHUT_WR)\n" \
     "  while True:\n" \
     "    b=s.recv(65536)\n" \
