@@ -65,9 +65,10 @@ def test_q02_what_went_meanwhile_is_swept(mesh):  # noqa: F811
     mesh.add(leaver)
     serve(leaver)
     url = f"http://{leaver.ip}:8080/"
-    wait_for("the leaver", lambda: client.curl(url, check=False).returncode == 0)
     assert client.curl(f"http://{server.ip}:8080/").returncode == 0
-    wait_for("its line", lambda: any(f.get("dst.identity") == leaver.spiffe for f in outbound(mesh, leaver)))
+    # Plain until the file has been read again.
+    wait_for("the leaver as one of the mesh", lambda: client.curl(url, check=False).returncode == 0 and any(
+        f.get("dst.identity") == leaver.spiffe for f in outbound(mesh, leaver)))
     # It leaves the mesh while no broker lives: the file is changed before the next one can have read it.
     mesh.delete(leaver)
     mesh.mesh["workloads"].remove(mesh.record(leaver))
