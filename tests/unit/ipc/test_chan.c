@@ -122,7 +122,7 @@ static void test_records(void **state)
 	for (size_t i = 0; i < sample_cnt; i++) {
 		const struct ipc_record *rec = &samples[i].rec;
 		struct chan *from = &a, *to = &b;
-		bool needs_fd = rec->type == IPC_LOG_PIPE;
+		bool needs_fd = rec->type == IPC_LOG_PIPE || rec->type == IPC_CRL;
 		int rc = rec->type == IPC_HELLO ? ERR_BAD_SENDER
 		                                : chan_send(from, rec, needs_fd ? some_fd() : -1, &err);
 		if (rc == ERR_BAD_SENDER) {
