@@ -132,6 +132,7 @@ void delivery_start(struct delivery *d)
 	struct silo *silo = d->silo;
 	list_init(&d->node);
 	list_add_tail(&silo->deliveries, &d->node);
+	d->track.own = d->own->workload;
 	if (!silo->is_self)
 		track_add(silo, &d->track, on_denied);
 	access_opened(&silo->log, &d->access);

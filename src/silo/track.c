@@ -3,7 +3,9 @@
 #include "silo/track.h"
 
 #include <stdio.h>
+#include <string.h>
 
+#include "base/mem.h"
 #include "silo/silo.h"
 
 void track_add(struct silo *silo, struct track *track, void (*denied)(struct track *track))
@@ -36,11 +38,45 @@ static void log_event(void *ctx, enum rbac_event event, const struct policy *pol
 	log_end(&line);
 }
 
-static struct rbac_result judge(struct silo *silo, const struct track *track)
+static struct rbac_result judge(
+        struct silo *silo, const struct track *track, const struct policy *const *policies, size_t cnt)
+{
+	const struct rbac_observer observer = {.ctx = silo, .event = log_event};
+	return rbac_check(policies, cnt, &track->conn, &observer);
+}
+
+static bool is_bound(const struct workload *own, const struct policy *policy)
+{
+	size_t ns_len = strlen(policy->ns);
+	if (policy->scope != POLICY_SELECTOR)
+		return true;
+	for (size_t i = 0; i < own->policy_cnt; i++) {
+		const char *key = own->policies[i];
+		if (strncmp(key, policy->ns, ns_len) == 0 && key[ns_len] == '/' &&
+		        strcmp(key + ns_len + 1, policy->name) == 0)
+			return true;
+	}
+	return false;
+}
+
+/* By the present policies as far as the record that the connection came under names them: a change of that
+ * list closes nothing (dataplane 11). */
+static bool is_still_allowed(struct silo *silo, const struct track *track)
 {
 	const struct policy_set *set = context_policies(silo);
-	const struct rbac_observer observer = {.ctx = silo, .event = log_event};
-	return rbac_check(set->policies, set->cnt, &track->conn, &observer);
+	const struct policy **bound = mem_alloc((set->cnt ? set->cnt : 1) * sizeof(const struct policy *));
+	size_t cnt = 0;
+	/* Without memory all of them count. */
+	if (!bound || !track->own) {
+		mem_free(bound);
+		return judge(silo, track, set->policies, set->cnt).is_allowed;
+	}
+	for (size_t i = 0; i < set->cnt; i++)
+		if (is_bound(track->own, set->policies[i]))
+			bound[cnt++] = set->policies[i];
+	bool is_allowed = judge(silo, track, bound, cnt).is_allowed;
+	mem_free(bound);
+	return is_allowed;
 }
 
 bool track_is_allowed(struct silo *silo, const struct track *track, char *reason, size_t cap)
@@ -50,7 +86,8 @@ bool track_is_allowed(struct silo *silo, const struct track *track, char *reason
 		snprintf(reason, cap, "%s", err_str(ERR_TIMEOUT_FETCH));
 		return false;
 	}
-	struct rbac_result result = judge(silo, track);
+	const struct policy_set *set = context_policies(silo);
+	struct rbac_result result = judge(silo, track, set->policies, set->cnt);
 	if (result.is_allowed)
 		return true;
 	int len = snprintf(reason, cap, "connection closed due to policy rejection: ");
@@ -72,7 +109,7 @@ void track_recheck(struct silo *silo)
 		struct track *track = list_entry(all.next, struct track, node);
 		list_del(&track->node);
 		list_add_tail(&silo->tracked, &track->node);
-		if (!judge(silo, track).is_allowed)
+		if (!is_still_allowed(silo, track))
 			track->denied(track);
 	}
 }

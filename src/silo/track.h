@@ -15,6 +15,9 @@ struct silo;
 struct track {
 	struct list node;      /* in silo.tracked, or detached */
 	struct rbac_conn conn; /* what policies see; its identity borrows from the owner */
+	/* Our record as it was when the connection came; borrowed. Its list of policies stays the
+	 * connection's. */
+	const struct workload *own;
 	/* Policies no longer allow it: the owner ends the connection (and may free itself). */
 	void (*denied)(struct track *track);
 };

@@ -6,7 +6,7 @@ import time
 import pytest
 
 from culvert_e2e import pki
-from culvert_e2e.lab import access_fields, run, wait_for
+from culvert_e2e.lab import access_fields, presence, run, wait_for
 from test_a_basic import serve
 from test_d_hbone import OTHER, call
 
@@ -196,3 +196,124 @@ def test_c07_symlink_swap(lab):
     (mount / "..tmp").symlink_to("..2")
     (mount / "..tmp").rename(mount / "..data")
     wait_for("the refusal", lambda: is_refused(lab, files))
+
+
+# --- tunnels of applications --------------------------------------------------
+
+# Takes one connection on a port of an address, tells the first bytes and who came, and answers.
+FIRST = "import json,socket,sys\n" \
+    "l=socket.create_server((sys.argv[1],int(sys.argv[2])))\n" \
+    "while True:\n" \
+    "  s,peer=l.accept(); s.settimeout(5); data=b''\n" \
+    "  while not data.endswith(b'ping'): data+=s.recv(65536)\n" \
+    "  print(json.dumps({'data': data.hex(), 'peer': peer[0]}),flush=True); s.sendall(b'pong'); s.close()\n"
+
+SIGNATURE = b"\r\n\r\n\0\r\nQUIT\n"
+
+
+def tunnelled(lab, address, **tunnel):
+    """A server whose application speaks through a tunnel on 15088, listening on the address."""
+    client, server = lab.pod("client"), lab.pod("server", applicationTunnel={"port": 15088, **tunnel})
+    outside = lab.pod("outside", mesh=False)
+    lab.write_mesh()
+    lab.start_agent()
+    lab.start_daemon(ready=False)
+    lab.add(client, server)
+    lab.wait_ready()
+    app = server.python(FIRST, server.ip if address == "pod" else address, 15088)
+    server.wait_port(15088)
+    return outside, server, app
+
+
+def test_i06_application_tunnel_with_proxy_header(lab):
+    """Delivered to loopback; the header names client and authority, and the client's identity."""
+    outside, server, app = tunnelled(lab, "127.0.0.1", protocol="PROXY")
+    files = mesh_ca(lab).issue(lab.tmp, [OTHER])
+    result = call(lab, files, "10.99.0.1:8080")
+    got = next(iter(result["streams"].values()))
+    assert got["status"] == 200 and got["data"] == "pong"
+    seen = json.loads(app.stdout.readline())
+    data = bytes.fromhex(seen["data"])
+    assert seen["peer"] == "127.0.0.1"
+    assert data[:12] == SIGNATURE and data[12:14] == b"\x21\x11"
+    length = int.from_bytes(data[14:16], "big")
+    head, rest = data[16:16 + length], data[16 + length:]
+    assert head[0:4] == bytes(map(int, outside.ip.split("."))) and head[4:8] == bytes([10, 99, 0, 1])
+    assert int.from_bytes(head[10:12], "big") == 8080
+    assert head[12:13] == b"\xd0" and head[13:15] == len(OTHER).to_bytes(2, "big") and head[15:] == OTHER.encode()
+    assert rest == b"ping"
+    line = access_fields(lab.wait_log("connection complete", 'direction="inbound"')[0])
+    assert line["bytes_recv"] == "4" and line["bytes_sent"] == "4", "the header is not the client's"
+
+
+def test_i07_application_tunnel_without_header(lab):
+    """Any authority, raw bytes, the client's address."""
+    outside, _, app = tunnelled(lab, "pod", protocol="NONE")
+    files = mesh_ca(lab).issue(lab.tmp, [OTHER])
+    got = next(iter(call(lab, files, "10.99.0.1:8080")["streams"].values()))
+    assert got["status"] == 200 and got["data"] == "pong"
+    seen = json.loads(app.stdout.readline())
+    assert bytes.fromhex(seen["data"]) == b"ping" and seen["peer"] == outside.ip
+
+
+# --- plaintext and policies ---------------------------------------------------
+
+
+def strict(name="istio_converted_static_strict", **match):
+    """What the control plane makes of STRICT: deny whoever has no identity; for some ports only, if told."""
+    return {"name": name, "namespace": "istio-system", "scope": "WorkloadSelector", "action": "Deny", "dryRun": False,
+            "rules": [[[{"notPrincipals": [presence()], **match}]]]}
+
+
+def reaches(pod, addr, port=8080):
+    return pod.curl(f"http://{addr}:{port}/", check=False, timeout=5).returncode == 0
+
+
+def enforce(lab, policy, *names):
+    lab.mesh["policies"] = [policy] if policy else []
+    lab.record(lab.pods["server"])["authorizationPolicies"] = list(names)
+    lab.write_mesh()
+
+
+def test_t03_strict_with_a_permissive_port(lab):
+    _, server, outside = start(lab)
+    serve(server, 8081)
+    enforce(lab, strict(notDestinationPorts=[8081]), "istio-system/istio_converted_static_strict")
+    wait_for("8080 to be closed", lambda: not reaches(outside, server.ip))
+    assert reaches(outside, server.ip, 8081)
+    assert reaches(lab.pods["client"], server.ip)
+
+
+def test_t04_allow_by_source_address(lab):
+    _, server, outside = start(lab)
+    other = lab.pod("other", mesh=False)
+    enforce(lab, {"name": "from", "namespace": "default", "scope": "Namespace", "action": "Allow", "dryRun": False,
+                  "rules": [[[{"sourceIps": [f"{outside.ip}/32"]}]]]})
+    wait_for("others to be refused", lambda: not reaches(other, server.ip))
+    assert reaches(outside, server.ip)
+    lab.wait_log("connection complete", "allow policies exist, but none allowed")
+
+
+def test_t05_illegal_port(lab):
+    _, server, outside = start(lab)
+    for port in (15001, 15006):
+        assert not reaches(outside, server.ip, port)
+    lab.wait_log("connection failed", "attempted recursive call to ourselves")
+
+
+def test_r02_dry_run_is_logged_and_not_enforced(lab):
+    _, server, outside = start(lab, AUTHZ_POLICY_INFO_LOGGING="true")
+    enforce(lab, {**strict("try"), "namespace": "default", "scope": "Namespace", "dryRun": True})
+    wait_for("the judgement", lambda: reaches(outside, server.ip)
+             and lab.log_lines("dry-run: deny policy match", 'policy="default/try"'))
+    assert reaches(outside, server.ip)
+
+
+def test_r09_policy_list_alone_closes_nothing(lab):
+    """An open connection keeps the list it was opened with, until policies themselves change."""
+    _, server, outside = start(lab)
+    enforce(lab, strict())
+    held = hold(outside, server.ip, 9000)
+    enforce(lab, strict(), "istio-system/istio_converted_static_strict")
+    wait_for("new ones to be refused", lambda: not reaches(outside, server.ip))
+    assert held.poll() is None
