@@ -486,8 +486,13 @@ static int derive_control_plane(struct settings *s, struct err *err)
 {
 	const char *fallback =
 	        s->kubernetes_host_set ? "https://istiod.istio-system.svc:15012" : "https://localhost:15012";
+	/* Outside of Kubernetes a mesh file is the whole mesh unless somebody names a control plane: upstream
+	 * would call localhost for ever and never be ready. */
+	const bool is_file_only = !s->kubernetes_host_set && (s->local_xds || s->local_xds_path);
 	if (!s->xds_address_set)
-		s->xds_address = s->discovery_address_set ? s->discovery_address : fallback;
+		s->xds_address = s->discovery_address_set ? s->discovery_address
+		                 : is_file_only           ? NULL
+		                                          : fallback;
 	if (!s->ca_address_set)
 		s->ca_address = fallback;
 	if (!s->ca_address && !s->fake_ca)
@@ -559,6 +564,17 @@ int settings_load(struct settings *settings, char *const *env, unsigned mask, st
 	}
 	*settings = s;
 	return 0;
+}
+
+static bool is_said(const char *text)
+{
+	return text && text[0];
+}
+
+bool settings_has_self(const struct settings *settings)
+{
+	return !settings->dedicated && settings->enable_proxy && is_said(settings->pod_name) &&
+	       is_said(settings->pod_namespace) && is_said(settings->service_account);
 }
 
 void settings_done(struct settings *settings)

@@ -98,6 +98,10 @@ int settings_check_env(char *const *env, struct err *err);
  */
 int settings_load(struct settings *settings, char *const *env, unsigned mask, struct err *err);
 
+/* Whether the daemon's own pod gets HBONE: shared mode, and its name, namespace and service account are known
+ * (reference dataplane.md 2.9). */
+bool settings_has_self(const struct settings *settings);
+
 /* Frees the strings. */
 void settings_done(struct settings *settings);
 

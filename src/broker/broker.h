@@ -37,6 +37,7 @@ struct pod {
 	char *service_account;
 	char *reason; /* why it is pending; "" otherwise */
 	bool is_up;
+	bool is_self;      /* the daemon's own: no workload of the node agent */
 	uint32_t restarts; /* crashes so far */
 	int32_t pid;       /* of the silo; 0 = none */
 	uint64_t netns_ino;

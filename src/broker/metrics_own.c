@@ -130,10 +130,15 @@ static void fill_pod(const struct pod *pod, struct metric_table *table)
 /* Upstream shows the workload manager in shared mode only. */
 static void fill_proxies(const struct broker *broker, const struct metrics_own *own, struct metric_row *node)
 {
-	uint64_t up_cnt = 0;
-	list_for_each(it, &broker->pods) up_cnt += list_entry(it, struct pod, node)->is_up;
+	uint64_t up_cnt = 0, pending_cnt = 0;
+	list_for_each(it, &broker->pods)
+	{
+		const struct pod *pod = list_entry(it, struct pod, node);
+		up_cnt += !pod->is_self && pod->is_up;
+		pending_cnt += !pod->is_self && !pod->is_up;
+	}
 	set(node, METRIC_COL_ACTIVE, up_cnt);
-	set(node, METRIC_COL_PENDING, broker->pod_cnt - up_cnt);
+	set(node, METRIC_COL_PENDING, pending_cnt);
 	set(node, METRIC_COL_STARTED, own->started_cnt);
 	set(node, METRIC_COL_STOPPED, own->stopped_cnt);
 }

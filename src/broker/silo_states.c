@@ -25,6 +25,7 @@ struct pod_state {
 	const char *uid, *name, *ns, *service_account; /* in the arena */
 	bool is_up;
 	bool was_up;    /* its proxy has run once */
+	bool is_self;   /* the daemon's own: no workload */
 	bool is_silent; /* it was asked and did not answer to the end */
 	struct page *first, *last;
 	const struct ipc_certificate *certificate; /* NULL = none told */
@@ -143,6 +144,7 @@ static void add_pod(struct silo_states *states, const struct pod *pod)
 	        .service_account = arena_strdup(arena, pod->service_account),
 	        .is_up = pod->is_up,
 	        .was_up = pod->is_up || pod->restarts > 0,
+	        .is_self = pod->is_self,
 	};
 	if (!state->uid || !state->name || !state->ns || !state->service_account)
 		return;
@@ -311,6 +313,8 @@ bool silo_states_put_pod(
 {
 	const struct pod_state *pod = states->by_uid[i];
 	const struct page *page = cursor->page;
+	if (pod->is_self)
+		return false;
 	if (cursor->phase == POD_HEAD) {
 		json_key(json, pod->uid);
 		json_obj(json);

@@ -73,6 +73,7 @@ static struct pod *pod_get(struct broker *broker, const char *uid)
 	list_init(&pod->node);
 	list_add_tail(&broker->pods, &pod->node);
 	broker->pod_cnt++;
+	pod->is_self = strcmp(uid, IPC_SELF_UID) == 0;
 	if (set_text(&pod->uid, uid) < 0) {
 		pod_free(broker, pod);
 		return NULL;
@@ -92,7 +93,7 @@ static void on_silo_state(struct broker *broker, const struct ipc_silo_state *st
 		struct pod *gone = pod_find(broker, state->uid);
 		/* The silo may still drain: it is answered, and its lines are taken, until it closes its
 		 * channel. */
-		if (gone && gone->is_up)
+		if (gone && gone->is_up && !gone->is_self)
 			metrics_proxy(broker, false);
 		if (gone)
 			pod_free(broker, gone);
@@ -108,7 +109,7 @@ static void on_silo_state(struct broker *broker, const struct ipc_silo_state *st
 		return;
 	}
 	bool is_up = state->state == IPC_SILO_UP;
-	if (is_up != pod->is_up)
+	if (is_up != pod->is_up && !pod->is_self)
 		metrics_proxy(broker, is_up);
 	pod->is_up = is_up;
 	pod->restarts = state->restarts;

@@ -107,6 +107,9 @@ struct ipc_unsupported {
 	uint32_t type; /* field number of the body that was not known */
 };
 
+/* uid of the daemon's own silo (IPC_SILO_SELF); a node agent's workload may not have it. */
+#define IPC_SELF_UID "culvert-self"
+
 /* What an inherited descriptor is for. */
 enum ipc_fd_kind {
 	IPC_FD_OUTBOUND = 1,          /* TCP 15001 */

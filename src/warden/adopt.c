@@ -40,8 +40,26 @@ static void call_free(struct adopt_call *call)
 	mem_free(call);
 }
 
-static int check_netns(
-        const struct adopt *adopt, const struct ipc_hello *hello, int netns_fd, struct err *err)
+/* What a silo is for, by what this daemon has silos for. */
+static enum ipc_silo_mode mode_of(const struct adopt *adopt, const struct ipc_hello *hello)
+{
+	if (adopt->env->settings->dedicated)
+		return IPC_SILO_DEDICATED;
+	return strcmp(hello->uid, IPC_SELF_UID) == 0 ? IPC_SILO_SELF : IPC_SILO_POD;
+}
+
+/* The daemon's own silo must be in our namespace: that of a predecessor's is of no use to anybody. */
+static int check_self(const struct adopt *adopt, const struct netns_id *id, struct err *err)
+{
+	if (!settings_has_self(adopt->env->settings))
+		return err_set(err, -EINVAL, "HBONE for our own pod is off");
+	if (!netns_eq(id, &adopt->guard->own))
+		return err_set(err, -EINVAL, "network namespace is not culvertd's own");
+	return 0;
+}
+
+static int check_netns(const struct adopt *adopt, const struct ipc_hello *hello, enum ipc_silo_mode mode,
+        int netns_fd, struct err *err)
 {
 	struct netns_id id;
 	struct netns_id said = {.dev = hello->netns_dev, .ino = hello->netns_ino};
@@ -50,18 +68,26 @@ static int check_netns(
 		return err_sys(err, rc, "network namespace");
 	if (!netns_eq(&id, &said))
 		return err_set(err, -EINVAL, "network namespace is not the one that the silo names");
-	return adopt->env->settings->dedicated ? 0 : netns_check(adopt->guard, netns_fd, err);
+	switch (mode) {
+	case IPC_SILO_DEDICATED:
+		return 0;
+	case IPC_SILO_SELF:
+		return check_self(adopt, &id, err);
+	default:
+		return netns_check(adopt->guard, netns_fd, err);
+	}
 }
 
 static int check(struct adopt_call *call, const struct ipc_hello *hello, int netns_fd, struct err *err)
 {
 	if (strcmp(hello->release, CULVERT_VERSION) != 0)
 		return err_set(err, -EINVAL, "silo is of release %s", hello->release);
-	int rc = check_netns(call->adopt, hello, netns_fd, err);
+	enum ipc_silo_mode mode = mode_of(call->adopt, hello);
+	int rc = check_netns(call->adopt, hello, mode, netns_fd, err);
 	if (rc == 0)
 		rc = ward_keep(call->ward, hello, err);
 	if (rc == 0) {
-		rc = pods_adopt(call->adopt->pods, call->ward, hello, call->socket, netns_fd);
+		rc = pods_adopt(call->adopt->pods, call->ward, hello, call->socket, netns_fd, mode);
 		if (rc < 0)
 			err_sys(err, rc, "pod %s", hello->uid);
 	}

@@ -56,6 +56,15 @@ size_t listen_table(const struct settings *settings, struct listen_spec specs[LI
 	return cnt + dns_table(settings, specs + cnt);
 }
 
+size_t listen_table_self(const struct settings *settings, struct listen_spec specs[LISTEN_MAX])
+{
+	specs[0] = (struct listen_spec){.kind = IPC_FD_INBOUND_HBONE,
+	        .addr = wildcard(settings, 15008),
+	        .type = SOCK_STREAM,
+	        .is_plain = true};
+	return 1;
+}
+
 /* Names of the kinds that bind and setsockopt really give; the text is for people, the agent only tests that
  * it is there. */
 static const char *kind_name(int code)
@@ -100,8 +109,9 @@ static int set_transparent(const struct settings *settings, int fd)
 static int set_options(const struct settings *settings, const struct listen_spec *spec, int fd)
 {
 	int rc = 0;
-	bool is_marked = !settings->dedicated && settings->packet_mark != 0;
-	bool is_shared_port = !settings->dedicated && settings->inpod_port_reuse;
+	bool is_captured = !settings->dedicated && !spec->is_plain;
+	bool is_marked = is_captured && settings->packet_mark != 0;
+	bool is_shared_port = is_captured && settings->inpod_port_reuse;
 	if (spec->addr.ip.family == 6)
 		rc = set_int(fd, SOL_IPV6, IPV6_V6ONLY, 0);
 	if (rc == 0 && is_marked)
@@ -110,7 +120,7 @@ static int set_options(const struct settings *settings, const struct listen_spec
 		rc = set_int(fd, SOL_SOCKET, is_shared_port ? SO_REUSEPORT : SO_REUSEADDR, 1);
 	/* DNS answers clients of this namespace only; transparent, it could be bound to an address that is
 	 * not there. */
-	if (rc == 0 && spec->type == SOCK_STREAM && spec->kind != IPC_FD_DNS_TCP)
+	if (rc == 0 && spec->type == SOCK_STREAM && spec->kind != IPC_FD_DNS_TCP && !spec->is_plain)
 		rc = set_transparent(settings, fd);
 	return rc;
 }

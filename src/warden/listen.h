@@ -25,10 +25,14 @@ struct listen_spec {
 	struct addr addr; /* IPv6 wildcard means dual stack */
 	int type;         /* SOCK_STREAM or SOCK_DGRAM */
 	bool is_optional; /* left out where the namespace has no such address */
+	bool is_plain;    /* neither marked, shared nor transparent: nothing of its namespace is captured */
 };
 
 /* Fills specs with what the settings ask for, in upstream's order of creation; returns how many. */
 size_t listen_table(const struct settings *settings, struct listen_spec specs[LISTEN_MAX]);
+
+/* The same for the daemon's own pod: HBONE alone (dataplane.md 2.9). */
+size_t listen_table_self(const struct settings *settings, struct listen_spec specs[LISTEN_MAX]);
 
 /*
  * Makes one listener in the namespace of the calling process: close-on-exec,

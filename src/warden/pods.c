@@ -259,6 +259,12 @@ bool pods_is_up_in(const struct pods *pods, const char *uid, int netns_fd)
 	return pod && pod->state == POD_UP && netns_id_of(netns_fd, &id) == 0 && netns_eq(&id, &pod->netns);
 }
 
+/* The node agent may not name the daemon's own silo. */
+static bool is_reserved(const char *uid)
+{
+	return strcmp(uid, IPC_SELF_UID) == 0;
+}
+
 /* Puts a start request into the pod. Returns whether a start under way serves it already. */
 static bool accept_request(struct pod *pod, const struct netns_id *id, int netns_fd, enum ipc_silo_mode mode)
 {
@@ -278,7 +284,7 @@ void pods_start(struct pods *pods, const char *uid, const struct workload_info *
 {
 	struct netns_id id;
 	struct pod *pod = pods_find(pods, uid);
-	int rc = netns_id_of(netns_fd, &id);
+	int rc = is_reserved(uid) ? -EINVAL : netns_id_of(netns_fd, &id);
 	if (rc == 0 && !pod) {
 		pod = pod_new(pods, uid);
 		rc = pod ? 0 : -ENOMEM;
@@ -298,20 +304,55 @@ void pods_start(struct pods *pods, const char *uid, const struct workload_info *
 		try_start(pod);
 }
 
-int pods_adopt(
-        struct pods *pods, struct ward *ward, const struct ipc_hello *hello, const char *socket, int netns_fd)
+/* A new pod with its names. -ENOMEM. */
+static int pod_new_named(
+        struct pods *pods, const char *uid, const struct workload_info *info, struct pod **ret_pod)
 {
-	if (pods_find(pods, hello->uid))
-		return -EEXIST;
-	struct pod *pod = pod_new(pods, hello->uid);
+	struct pod *pod = pod_new(pods, uid);
 	if (!pod)
 		return -ENOMEM;
-	int rc = copy_info(&hello->info, &pod->info);
+	int rc = copy_info(info, &pod->info);
 	if (rc < 0) {
-		map_del_str(&pods->map, hello->uid);
+		map_del_str(&pods->map, uid);
 		pod_free(pod);
 		return rc;
 	}
+	*ret_pod = pod;
+	return 0;
+}
+
+void pods_start_self(struct pods *pods, const struct workload_info *info, int netns_fd)
+{
+	struct pod *pod = NULL;
+	struct netns_id id;
+	if (pods_find(pods, IPC_SELF_UID)) {
+		fd_close(&netns_fd);
+		return;
+	}
+	int rc = netns_id_of(netns_fd, &id);
+	if (rc == 0)
+		rc = pod_new_named(pods, IPC_SELF_UID, info, &pod);
+	if (rc < 0) {
+		log_msg(pods->env->log, LOG_ERROR, TARGET, "no HBONE for our own pod: %s", err_str(rc));
+		fd_close(&netns_fd);
+		return;
+	}
+	pod->netns_fd = netns_fd;
+	pod->netns = id;
+	pod->mode = IPC_SILO_SELF;
+	try_start(pod);
+}
+
+int pods_adopt(struct pods *pods, struct ward *ward, const struct ipc_hello *hello, const char *socket,
+        int netns_fd, enum ipc_silo_mode mode)
+{
+	if (pods_find(pods, hello->uid))
+		return -EEXIST;
+	struct pod *pod = NULL;
+	int rc = pod_new_named(pods, hello->uid, &hello->info, &pod);
+	if (rc < 0)
+		return rc;
+	pod->mode = mode;
 	pod->netns_fd = netns_fd;
 	pod->netns = (struct netns_id){.dev = hello->netns_dev, .ino = hello->netns_ino};
 	pod->ward = ward;
@@ -341,7 +382,7 @@ static void retire(struct pod *pod, bool is_graceful, uint64_t deadline_ms)
 
 void pods_stop(struct pods *pods, const char *uid)
 {
-	struct pod *pod = map_del_str(&pods->map, uid);
+	struct pod *pod = is_reserved(uid) ? NULL : map_del_str(&pods->map, uid);
 	if (pod)
 		retire(pod, false, 0);
 }
@@ -364,6 +405,8 @@ static bool take_out(void *item, void *ctx)
 {
 	struct pod *pod = item;
 	struct sweep *sweep = ctx;
+	if (is_reserved(pod->uid))
+		return false;
 	if (sweep->keep ? sweep->keep(sweep->ctx, pod->uid) : !pod->has_failed)
 		return false;
 	pod->sweep_next = sweep->taken;

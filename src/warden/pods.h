@@ -28,7 +28,8 @@ enum pod_state {
 
 struct pods;
 
-/* A pod that the node agent has named, or whose silo has been adopted. */
+/* A pod that the node agent has named, or whose silo has been adopted, or the daemon's own (IPC_SILO_SELF),
+ * which the agent's requests do not reach. */
 struct pod {
 	char *uid;                      /* owned; key */
 	struct workload_info info;      /* strings owned */
@@ -100,10 +101,17 @@ bool pods_is_up_in(const struct pods *pods, const char *uid, int netns_fd);
 void pods_start(struct pods *pods, const char *uid, const struct workload_info *info, int netns_fd,
         enum ipc_silo_mode mode);
 
+/*
+ * Starts the silo of the daemon's own pod in the namespace of netns_fd (taken
+ * over), unless there is one. Nobody is told how it ends: it is tried until it
+ * works.
+ */
+void pods_start_self(struct pods *pods, const struct workload_info *info, int netns_fd);
+
 /* Enters a pod whose silo is adopted: ward_keep has been called. netns_fd is taken over. -EEXIST, -ENOMEM,
  * -ENOSPC: the caller keeps ward and closes nothing else. */
 int pods_adopt(struct pods *pods, struct ward *ward, const struct ipc_hello *hello, const char *socket,
-        int netns_fd);
+        int netns_fd, enum ipc_silo_mode mode);
 
 /* Ends a pod's silo at once (farewell in the background) and forgets the pod. */
 void pods_stop(struct pods *pods, const char *uid);
@@ -114,7 +122,7 @@ void pods_forget_pending(struct pods *pods, const char *uid);
 /* The same for all. */
 void pods_forget_all_pending(struct pods *pods);
 
-/* pods_stop for every pod for which keep says no. */
+/* pods_stop for every pod of the agent for which keep says no. */
 void pods_sweep(struct pods *pods, bool (*keep)(void *ctx, const char *uid), void *ctx);
 
 /* Starts all pods whose start failed again. */

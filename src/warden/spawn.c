@@ -26,11 +26,17 @@
 /* Descriptors of the silo by their number less SPAWN_FD_WARDEN. */
 #define FD_TABLE_MAX (SPAWN_FD_LISTEN - SPAWN_FD_WARDEN + LISTEN_MAX)
 
+static size_t listeners(const struct spawn *spawn, struct listen_spec specs[LISTEN_MAX])
+{
+	return spawn->is_self ? listen_table_self(spawn->settings, specs)
+	                      : listen_table(spawn->settings, specs);
+}
+
 size_t spawn_heritage(const struct spawn *spawn, struct ipc_inherited fds[SPAWN_HERITAGE_MAX])
 {
 	size_t cnt = 0;
 	struct listen_spec specs[LISTEN_MAX];
-	size_t spec_cnt = listen_table(spawn->settings, specs);
+	size_t spec_cnt = listeners(spawn, specs);
 	if (spawn->broker_fd >= 0)
 		fds[cnt++] = (struct ipc_inherited){.kind = IPC_FD_BROKER, .fd = SPAWN_FD_BROKER};
 	fds[cnt++] = (struct ipc_inherited){.kind = IPC_FD_CONTROL, .fd = SPAWN_FD_CONTROL};
@@ -46,7 +52,7 @@ size_t spawn_heritage(const struct spawn *spawn, struct ipc_inherited fds[SPAWN_
 static int make_table(const struct spawn *spawn, int fds[FD_TABLE_MAX], size_t *ret_cnt, struct err *err)
 {
 	struct listen_spec specs[LISTEN_MAX];
-	size_t cnt = listen_table(spawn->settings, specs);
+	size_t cnt = listeners(spawn, specs);
 	for (size_t i = 0; i < cnt; i++) {
 		int rc = listen_open(
 		        spawn->settings, &specs[i], &fds[SPAWN_FD_LISTEN - SPAWN_FD_WARDEN + i], err);

@@ -39,6 +39,7 @@ struct spawn {
 	const char *socket;  /* file name of its control socket; that of the admin socket follows from it */
 	int netns_fd;        /* the pod's namespace */
 	bool is_own_netns;   /* it is that of this process: do not enter */
+	bool is_self;        /* the daemon's own silo: other listeners */
 	int warden_fd;       /* its end of the channel to the warden */
 	int broker_fd;       /* its end of the channel to the broker; -1 = none */
 };

@@ -55,6 +55,7 @@ static int give_birth(struct ward *ward, const struct ward_birth *birth, int pai
 	        .socket = birth->socket,
 	        .netns_fd = birth->netns_fd,
 	        .is_own_netns = birth->mode != IPC_SILO_POD,
+	        .is_self = birth->mode == IPC_SILO_SELF,
 	        .warden_fd = pair[1],
 	        .broker_fd = birth->broker_fd};
 	int rc = spawn_silo(&spawn, &ward->pid, &ward->pidfd, &ward->error_fd, err);

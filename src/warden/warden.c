@@ -81,15 +81,34 @@ static void start_dedicated(struct warden *warden)
 		pods_start(&warden->pods, DEDICATED_UID, &info, fd, IPC_SILO_DEDICATED);
 }
 
+/* HBONE for the daemon's own pod: lets the mesh scrape us (dataplane.md 2.9). */
+static void start_self(struct warden *warden)
+{
+	const struct settings *settings = warden->settings;
+	const struct workload_info info = {.name = settings->pod_name,
+	        .ns = settings->pod_namespace,
+	        .service_account = settings->service_account};
+	int fd = -1;
+	if (!settings_has_self(settings))
+		return;
+	int rc = netns_open_own(&fd);
+	if (rc < 0)
+		log_msg(warden->log, LOG_ERROR, TARGET, "own network namespace: %s", err_str(rc));
+	else
+		pods_start_self(&warden->pods, &info, fd);
+}
+
 /* The agent is dialled only when no silo can be missed and none would work without the mesh. */
 static void open_when_due(struct warden *warden)
 {
 	if (!warden->adopt.is_done || warden->is_draining)
 		return;
-	if (warden->settings->dedicated)
+	if (warden->settings->dedicated) {
 		start_dedicated(warden);
-	else if (warden->has_mesh)
+	} else if (warden->has_mesh) {
 		zds_client_open(&warden->zds);
+		start_self(warden);
+	}
 }
 
 /* --- the end --- */

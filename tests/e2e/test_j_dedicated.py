@@ -105,6 +105,21 @@ def test_j04_the_silo_comes_back(mesh):
     wait_for("service", lambda: vm.curl(url, check=False, timeout=3).returncode == 0)
 
 
+def test_j06_adopted_then_crashed(mesh):
+    """A silo that a new warden took over is started again where it was, in the daemon's own namespace."""
+    vm = mesh.pods["vm"]
+    proc = start_dedicated(mesh, vm, PROXY_WORKLOAD_INFO="default/vm/vm")
+    url = f"http://{mesh.pods['server'].ip}:8080/"
+    warden = mesh.pid_of("culvert-warden", proc)
+    run("kill", "-9", warden)
+    wait_for("another warden", lambda: mesh.pid_of("culvert-warden", proc) != warden)
+    mesh.wait_log("adopted the silo of", proc=proc)
+    old, = mesh.silos_of(proc)
+    run("kill", "-9", old)
+    wait_for("another silo", lambda: (new := mesh.silos_of(proc)) and new != [old])
+    wait_for("service", lambda: "hello" in vm.curl(url, check=False, timeout=3).stdout)
+
+
 @pytest.mark.parametrize("info", ["", "default/vm", "vm"])
 def test_j05_malformed_info_is_fatal(lab, info):
     vm = lab.pod("vm")

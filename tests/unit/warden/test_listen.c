@@ -133,6 +133,23 @@ static void test_L2_L3_options(void **state)
 	expect_options(&settings, 0, 0, 1, 1);
 }
 
+/* The daemon's own pod: one listener, none of the options that captured traffic needs (dataplane.md 2.9). */
+static void test_self_options(void **state)
+{
+	struct listen_spec specs[LISTEN_MAX];
+	const struct settings settings = usual;
+	int fd = -1;
+	assert_int_equal(listen_table_self(&settings, specs), 1);
+	expect_row(&specs[0], IPC_FD_INBOUND_HBONE, "[::]:15008");
+	if (!has_netns)
+		skip();
+	assert_int_equal(listen_open(&settings, &specs[0], &fd, NULL), 0);
+	assert_int_equal(option(fd, SOL_SOCKET, SO_MARK), 0);
+	assert_int_equal(option(fd, SOL_SOCKET, SO_REUSEPORT), 0);
+	assert_int_equal(option(fd, SOL_IP, IP_TRANSPARENT), 0);
+	close(fd);
+}
+
 /* In a process that holds nothing: whether the listener can be made. */
 static int open_without_rights(const struct settings *settings)
 {
@@ -192,7 +209,7 @@ static void test_sharing(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {cmocka_unit_test(test_table), cmocka_unit_test(test_dns_table),
-	        cmocka_unit_test(test_L2_L3_options), cmocka_unit_test(test_L7_source_must_be_kept),
-	        cmocka_unit_test(test_sharing)};
+	        cmocka_unit_test(test_L2_L3_options), cmocka_unit_test(test_self_options),
+	        cmocka_unit_test(test_L7_source_must_be_kept), cmocka_unit_test(test_sharing)};
 	return cmocka_run_group_tests(tests, enter_netns, NULL);
 }
