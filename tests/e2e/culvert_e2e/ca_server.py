@@ -126,7 +126,9 @@ class Service:
         self.note(identity=asked, at_once=at_once, validity=request.validity_duration,
                   struct={k: v.string_value for k, v in request.metadata.fields.items()}
                   if request.HasField("metadata") else None,
-                  metadata=[list(pair) for pair in context.invocation_metadata()], signed=csr.is_signature_valid)
+                  metadata=[list(pair) for pair in context.invocation_metadata()], signed=csr.is_signature_valid,
+                  subject=csr.subject.rfc4514_string(), key=f"{csr.public_key().curve.name} {csr.signature_algorithm_oid._name}",
+                  extensions=[[e.oid.dotted_string, e.critical] for e in csr.extensions], label=request.csr.split("\n")[0])
         try:
             return self.answer(rule, asked, csr.public_key(), context)
         finally:
