@@ -10,6 +10,7 @@
 #include <errno.h>
 #include <stdio.h>
 
+#include "base/clock.h"
 #include "base/err.h"
 #include "base/mem.h"
 
@@ -33,6 +34,7 @@ struct pump {
 	void *ctx;
 	struct side down;
 	struct side up;
+	struct pump_story story;
 	bool is_soft; /* breaks become ends */
 };
 
@@ -60,6 +62,21 @@ uint64_t pump_received(const struct pump *pump)
 uint64_t pump_sent(const struct pump *pump)
 {
 	return taken(&pump->down);
+}
+
+struct pump_story pump_story(const struct pump *pump)
+{
+	return pump->story;
+}
+
+/* A direction ends at `side`: whoever is the first of the two is remembered. */
+static void note_end(const struct side *side, bool is_broken)
+{
+	struct pump *p = side->pump;
+	if (p->story.first != PUMP_FIRST_NONE)
+		return;
+	p->story.first = side == &p->down ? PUMP_FIRST_DOWN : PUMP_FIRST_UP;
+	p->story.is_broken = is_broken;
 }
 
 /* The other end is gone, which ends a connection but is no error. */
@@ -114,10 +131,13 @@ static void write_to(struct side *to, struct side *from, struct chain *data)
 static void on_data(void *ctx, struct chain *data)
 {
 	struct side *side = ctx;
-	if (!side->pump->events)
+	struct pump *p = side->pump;
+	if (!p->events)
 		return;
+	if (side == &p->up && !p->story.first_byte_us)
+		p->story.first_byte_us = clock_us();
 	write_to(side->peer, side, data);
-	check_end(side->pump);
+	check_end(p);
 }
 
 static void on_eof(void *ctx)
@@ -125,6 +145,7 @@ static void on_eof(void *ctx)
 	struct side *side = ctx;
 	if (!side->pump->events)
 		return;
+	note_end(side, false);
 	end_reading(side);
 	check_end(side->pump);
 }
@@ -153,6 +174,7 @@ static void on_error(void *ctx, int code, const char *text)
 	struct pump *p = side->pump;
 	if (!p->events)
 		return;
+	note_end(side, side->stream->is_broken || !is_goodbye(code));
 	side->peer->is_reset = side->stream->is_broken && !p->is_soft;
 	if (is_goodbye(code) && side->peer->is_reset) {
 		tell(p, 0, NULL);

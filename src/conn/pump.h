@@ -48,6 +48,19 @@ uint64_t pump_received(const struct pump *pump);
 /* Bytes from up that the down side has taken so far ("sent"). */
 uint64_t pump_sent(const struct pump *pump);
 
+/* Which side was the first to end or break its direction. */
+enum pump_first { PUMP_FIRST_NONE, PUMP_FIRST_DOWN, PUMP_FIRST_UP };
+
+/* How the copy went, for observers; also valid in on_done. */
+struct pump_story {
+	uint64_t first_byte_us; /* clock_us() of the first byte from up; 0 = none came */
+	enum pump_first first;  /* who ended first */
+	bool is_broken;         /* by a break, as a reset is, not by an end */
+};
+
+/* The copy's story so far. */
+struct pump_story pump_story(const struct pump *pump);
+
 /* Ends and frees the pump with both its streams; no event comes after. Streams that had not ended are
  * abandoned, or reset when the other one broke. NULL is fine. */
 void pump_free(struct pump *pump);

@@ -237,15 +237,20 @@ static void on_flush(struct io_task *task)
 			destroy(s);
 		return;
 	}
-	if (s->send.in_flight)
+	if (s->send.in_flight) {
+		io_expect(s->stream.io, &s->send);
 		return;
+	}
 	if (chain_empty(&s->queue)) {
 		s->is_full = false;
 		finish(s);
 	} else if (s->is_full) {
 		io_writable(s->stream.io, &s->send, s->fd);
-	} else {
+	} else if (s->was_high || s->is_shutdown) {
 		s->sent_len = io_send(s->stream.io, &s->send, s->fd, &s->queue);
+	} else {
+		/* When it has left nothing follows from it. */
+		s->sent_len = io_send_quiet(s->stream.io, &s->send, s->fd, &s->queue);
 	}
 }
 

@@ -14,6 +14,7 @@
 #include "conn/sock.h"
 #include "conn/web.h"
 #include "silo/access.h"
+#include "silo/admin_events.h"
 #include "silo/delivery.h"
 #include "silo/outbound.h"
 #include "silo/silo.h"
@@ -311,11 +312,17 @@ static void serve_logging(void *ctx, struct web_conn *conn, const struct http_re
 	buf_done(&body);
 }
 
+static void serve_events(void *ctx, struct web_conn *conn, const struct http_request *request)
+{
+	admin_events_serve(ctx, conn, request);
+}
+
 static const struct web_route ROUTES[] = {
         {"/cache", GET_ONLY, serve_cache},
         {"/certificate", GET_ONLY, serve_certificate},
         {"/config_dump", GET_ONLY, serve_dump},
         {"/connections", GET_ONLY, serve_connections},
+        {"/events", GET_ONLY, serve_events},
         {"/logging", 0, serve_logging},
 };
 

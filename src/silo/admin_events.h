@@ -27,9 +27,9 @@
  *           "durationMicroseconds": 5123,               until it was over
  *           "sent": 78, "received": 152,                bytes, as in the access log
  *           "closedBy": "client",                       or "server", "proxy": who ended it first
- *           "closeReason": "end",                       or "reset", "error", "refused", "drain", "policy",
- * "revoked" "flags": "-",                               the metric's response_flags "error": null the access
- * log's words
+ *           "closeReason": "end",                       or reset, error, refused, drain, policy, revoked
+ *           "flags": "-",                               the metric's response_flags
+ *           "error": null                               the access log's words
  *         }
  *       ],
  *       "lastSeq": 17,                                  0 = none yet; the next `after`

@@ -32,11 +32,29 @@ void delivery_done(struct delivery *d)
 	d->arena = NULL;
 }
 
+/* Tells the flight recorder that it is over. */
+static void record(struct delivery *d, const char *error)
+{
+	struct record_event event = {
+	        .is_inbound = true,
+	        .src = d->access.src,
+	        .original_dst = d->access.dst,
+	        .actual_dst = d->upstream,
+	        .attempts = d->is_dialled,
+	        .tunnels = d->access.src_identity != NULL,
+	        .peer = d->access.src_identity,
+	        .sent = d->pump ? pump_sent(d->pump) : 0,
+	        .received = d->pump ? pump_received(d->pump) : 0,
+	};
+	recorder_add(d->silo, &d->clock, d->pump, error, &event);
+}
+
 /* The line, then the owner. */
 static void end(struct delivery *d, const char *error)
 {
 	struct silo *silo = d->silo;
 	metrics_close(&d->metrics, error);
+	record(d, error);
 	access_complete(&silo->log, &d->access, d->pump ? pump_sent(d->pump) : 0,
 	        d->pump ? pump_received(d->pump) : 0, io_now_ms(silo->io) - d->start_ms, error);
 	d->events->ended(d);
@@ -77,6 +95,7 @@ static void on_dialled(void *ctx, int code, struct stream *up)
 	char text[TEXT_MAX];
 	char os[128];
 	d->dial = NULL;
+	record_lap(&d->clock, RECORD_TCP);
 	if (code < 0) {
 		snprintf(text, sizeof(text), "%s: %s", err_str(ERR_CONNECT_FAILED),
 		        code == -ETIMEDOUT ? "deadline has elapsed" : err_io_text(code, os, sizeof(os)));
@@ -137,12 +156,16 @@ void delivery_start(struct delivery *d)
 		track_add(silo, &d->track, on_denied);
 	access_opened(&silo->log, &d->access);
 	metrics_open(silo, &d->metrics, &d->access, &d->pump);
-	if (!track_is_allowed(silo, &d->track, reason, sizeof(reason))) {
+	record_lap(&d->clock, RECORD_LOOKUP);
+	bool is_allowed = track_is_allowed(silo, &d->track, reason, sizeof(reason));
+	record_lap(&d->clock, RECORD_POLICY);
+	if (!is_allowed) {
 		refuse(d, 401, reason);
 		return;
 	}
 	struct dial_opts opts = silo_dial_opts(silo, &d->upstream);
 	opts.src = d->source;
+	d->is_dialled = true;
 	int r = dial_start(silo->io, &opts, &DIAL_EVENTS, d, &d->dial);
 	if (r < 0)
 		refuse(d, 503, err_str(r));
@@ -158,6 +181,7 @@ void delivery_cut(struct delivery *d, const char *error)
 	/* The line wants the counters, the peers want to know at once. */
 	struct silo *silo = d->silo;
 	metrics_close(&d->metrics, error);
+	record(d, error);
 	access_complete(&silo->log, &d->access, pump_sent(pump), pump_received(pump),
 	        io_now_ms(silo->io) - d->start_ms, error);
 	d->pump = NULL;

@@ -14,6 +14,7 @@
 #include "silo/access.h"
 #include "silo/context.h"
 #include "silo/metrics.h"
+#include "silo/recorder.h"
 #include "silo/track.h"
 
 struct silo;
@@ -45,12 +46,14 @@ struct delivery {
 	struct access access;       /* for the line */
 	struct track track;         /* conn part filled in */
 	uint64_t start_ms;
-	const char *original_dst; /* for the dump: forwarded host or NULL */
+	struct record_clock clock; /* started */
+	const char *original_dst;  /* for the dump: forwarded host or NULL */
 
 	struct dial *dial; /* private from here on */
 	struct pump *pump;
 	struct metrics_conn metrics;
 	struct list node;    /* in silo.deliveries */
+	bool is_dialled;     /* the application was asked to take it */
 	bool is_denied_late; /* policy changed while we were connecting */
 };
 

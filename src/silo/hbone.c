@@ -122,6 +122,7 @@ static void on_response(void *ctx, struct stream *stream, int status, const stru
 	(void)stream;
 	(void)headers;
 	io_timer_stop(hbone->silo->io, &hbone->answer_timer);
+	record_lap(hbone->opts.clock, RECORD_CONNECT);
 	if (status != 200)
 		on_refused(hbone, status);
 	else if (hbone->opts.route->kind == ROUTE_DOUBLE_HBONE)
@@ -190,6 +191,7 @@ static void on_inner_response(void *ctx, struct stream *stream, int status, cons
 	struct hbone *hbone = ctx;
 	(void)stream;
 	io_timer_stop(hbone->silo->io, &hbone->answer_timer);
+	record_lap(hbone->opts.clock, RECORD_CONNECT);
 	if (status != 200) {
 		on_refused(hbone, status);
 		return;
@@ -204,6 +206,7 @@ static void on_inner_ready(void *ctx)
 {
 	struct hbone *hbone = ctx;
 	metrics_handshake(hbone->silo, hbone->inner, false);
+	record_lap(hbone->opts.clock, RECORD_TLS);
 	snprintf(hbone->peer_id, sizeof(hbone->peer_id), "%s", link_peer_identity(hbone->inner));
 	send_connect(hbone, hbone->inner, &INNER_ANSWER_EVENTS);
 }
@@ -259,6 +262,8 @@ static const struct link_answer_events ANSWER_EVENTS = {.on_response = on_respon
 static void on_link(struct pool_wait *wait, struct link *link)
 {
 	struct hbone *hbone = list_entry(wait, struct hbone, pool_wait);
+	record_lap_at(hbone->opts.clock, RECORD_TCP, wait->dialled_us);
+	record_lap_at(hbone->opts.clock, RECORD_TLS, wait->ready_us);
 	snprintf(hbone->peer_id, sizeof(hbone->peer_id), "%s", link_peer_identity(link));
 	send_connect(hbone, link, &ANSWER_EVENTS);
 }
@@ -268,7 +273,11 @@ static void on_link_failed(struct pool_wait *wait, int code, const char *text)
 	/* Our own want of something is no reason to bother another endpoint. */
 	bool is_ours = code == -ENOMEM || code == -EMFILE || code == -ENFILE || code == -ENOBUFS ||
 	               code == ERR_TLS_SETUP;
-	fail(list_entry(wait, struct hbone, pool_wait), is_ours ? HBONE_FINAL : HBONE_PEER, text);
+	struct hbone *hbone = list_entry(wait, struct hbone, pool_wait);
+	record_lap_at(hbone->opts.clock, RECORD_TCP, wait->dialled_us);
+	if (!wait->ready_us)
+		record_lap(hbone->opts.clock, wait->dialled_us ? RECORD_TLS : RECORD_TCP);
+	fail(hbone, is_ours ? HBONE_FINAL : HBONE_PEER, text);
 }
 
 static void ask_pool(struct hbone *hbone)
@@ -314,6 +323,7 @@ static void step_certificate(struct hbone *hbone)
 		fail_identity(hbone, silo->context.certificate.text);
 	} else {
 		hbone->identity = tls_identity_ref(identity);
+		record_lap(hbone->opts.clock, RECORD_CERTIFICATE);
 		ask_pool(hbone);
 	}
 }

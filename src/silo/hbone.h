@@ -12,6 +12,7 @@
 #include "conn/stream.h"
 #include "mesh/route.h"
 #include "silo/context.h"
+#include "silo/recorder.h"
 
 struct hbone;
 struct silo;
@@ -46,6 +47,7 @@ struct hbone_opts {
 	const struct own_workload *own; /* for the baggage */
 	const struct addr *src;         /* the application's address, for the forwarded header */
 	const char *traceparent;        /* of the application's connection; both tunnels carry it */
+	struct record_clock *clock;     /* of the application's connection: certificate to CONNECT */
 };
 
 /* Starts; `events` is borrowed. 0 or -ENOMEM. */

@@ -37,7 +37,8 @@ struct tunnel {
 	struct fetch_wait wait; /* for our certificate */
 	struct list requests;   /* struct request */
 	char peer_id[IDENTITY_STR_MAX];
-	bool is_over; /* the link has closed; free with the last request */
+	struct record_clock clock; /* certificate and TLS; the first request shows them */
+	bool is_over;              /* the link has closed; free with the last request */
 };
 
 /* One CONNECT. */
@@ -58,6 +59,7 @@ struct request {
 	struct delivery delivery;
 	bool is_delivering;
 	uint64_t start_ms;
+	struct record_clock clock;
 };
 
 static void step_route(struct request *req);
@@ -94,7 +96,10 @@ static void answer(struct stream *stream, int status)
 /* Refused before anything was opened. */
 static void deny(struct request *req, int status, const char *error)
 {
-	access_denied(&req->tunnel->conn.silo->log, &req->tunnel->src, &req->tunnel->local, true, error);
+	const struct tunnel *tunnel = req->tunnel;
+	access_denied(&tunnel->conn.silo->log, &tunnel->src, &tunnel->local, true, error);
+	recorder_add_denied(
+	        tunnel->conn.silo, &req->clock, &tunnel->src, &tunnel->local, tunnel->peer_id, error);
 	answer(req->stream, status);
 	request_free(req);
 }
@@ -130,6 +135,7 @@ static void on_stream_error(void *ctx, int code, const char *text)
 {
 	struct request *req = ctx;
 	(void)code;
+	req->delivery.clock.by = RECORD_BY_CLIENT;
 	if (req->is_delivering)
 		delivery_cut(&req->delivery, text);
 	else
@@ -154,6 +160,7 @@ static void deliver(struct request *req)
 	d->arena = req->arena;
 	d->src_view = req->src_view;
 	d->start_ms = req->start_ms;
+	d->clock = req->clock;
 	d->original_dst = req->forwarded_host[0] ? req->forwarded_host : NULL;
 	if (silo_keeps_source(silo) && !route->is_loopback)
 		d->source = tunnel->src.ip;
@@ -338,6 +345,9 @@ static void on_request(void *ctx, struct stream *stream, const struct h2_headers
 	req->tunnel = tunnel;
 	req->stream = stream;
 	req->start_ms = io_now_ms(silo->io);
+	record_start(&req->clock);
+	record_borrow(&req->clock, &tunnel->clock);
+	tunnel->clock.present = 0;
 	req->env = silo_route_env(silo, &tunnel->src.ip);
 	req->arena = arena_new(REQUEST_ARENA_MAX);
 	list_init(&req->node);
@@ -381,11 +391,19 @@ static void cut_requests(struct tunnel *tunnel, const char *error)
 	}
 }
 
+/* It never came to a request. */
+static void deny_tunnel(const struct tunnel *tunnel, const char *error)
+{
+	access_denied(&tunnel->conn.silo->log, &tunnel->src, &tunnel->local, true, error);
+	recorder_add_denied(tunnel->conn.silo, &tunnel->clock, &tunnel->src, &tunnel->local, NULL, error);
+}
+
 static void on_link_ready(void *ctx)
 {
 	struct tunnel *tunnel = ctx;
 	snprintf(tunnel->peer_id, sizeof(tunnel->peer_id), "%s", link_peer_identity(tunnel->link));
 	metrics_handshake(tunnel->conn.silo, tunnel->link, true);
+	record_lap(&tunnel->clock, RECORD_TLS);
 }
 
 static void on_link_closed(void *ctx, int code, const char *text)
@@ -396,7 +414,8 @@ static void on_link_closed(void *ctx, int code, const char *text)
 	/* Before the peer was known it is a failed handshake; afterwards its streams tell their own story. */
 	if (!tunnel->peer_id[0] && code != 0) {
 		snprintf(words, sizeof(words), "%s: %s", err_str(ERR_TLS_HANDSHAKE), text);
-		access_denied(&tunnel->conn.silo->log, &tunnel->src, &tunnel->local, true, words);
+		record_lap(&tunnel->clock, RECORD_TLS);
+		deny_tunnel(tunnel, words);
 	}
 	tunnel->is_over = true;
 	tunnel_free_if_over(tunnel);
@@ -413,6 +432,7 @@ static void start_link(struct tunnel *tunnel, struct tls_identity *identity)
 	struct silo *silo = tunnel->conn.silo;
 	struct h2_config h2;
 	struct err err = {0};
+	record_lap(&tunnel->clock, RECORD_CERTIFICATE);
 	silo_h2_config(silo, true, &h2);
 	const struct link_opts opts = {.env = silo->h2_env,
 	        .identity = identity,
@@ -421,7 +441,7 @@ static void start_link(struct tunnel *tunnel, struct tls_identity *identity)
 	        .handshake_ms = (uint32_t)silo->settings.tls_handshake_ms};
 	int r = link_new(silo->io, tunnel->socket, &opts, &LINK_EVENTS, tunnel, &tunnel->link, &err);
 	if (r < 0) {
-		access_denied(&silo->log, &tunnel->src, &tunnel->local, true, err.text);
+		deny_tunnel(tunnel, err.text);
 		tunnel_free(tunnel);
 		return;
 	}
@@ -432,7 +452,7 @@ static void refuse_unsigned(struct tunnel *tunnel, const char *why)
 {
 	char text[TEXT_MAX];
 	snprintf(text, sizeof(text), "%s: %s", err_str(ERR_SIGNING), why);
-	access_denied(&tunnel->conn.silo->log, &tunnel->src, &tunnel->local, true, text);
+	deny_tunnel(tunnel, text);
 	tunnel_free(tunnel);
 }
 
@@ -487,6 +507,7 @@ void inbound_accept(struct silo *silo, int fd)
 		return;
 	}
 	list_init(&tunnel->requests);
+	record_start(&tunnel->clock);
 	if (sock_peer_addr(fd, &tunnel->src) < 0 || sock_local_addr(fd, &tunnel->local) < 0 ||
 	        sock_new(silo->io, fd, &tunnel->socket) < 0) {
 		fd_close(&fd);

@@ -17,6 +17,7 @@
 #include "silo/broker_link.h"
 #include "silo/metrics.h"
 #include "silo/dns.h"
+#include "silo/recorder.h"
 #include "silo/revocation.h"
 #include "silo/sandbox.h"
 #include "silo/silo.h"
@@ -115,6 +116,7 @@ static void dispose(struct silo *silo)
 	dns_stop(silo->dns);
 	pool_done(&silo->pool);
 	metrics_done(silo);
+	recorder_done(silo);
 	cache_done(&silo->cache);
 	resolver_done(&silo->resolver);
 	context_done(silo);

@@ -18,6 +18,7 @@
 #include "silo/hbone.h"
 #include "silo/meta.h"
 #include "silo/metrics.h"
+#include "silo/recorder.h"
 #include "silo/silo.h"
 
 /* Words of a failure. */
@@ -50,6 +51,7 @@ struct outbound {
 	char *failure;                  /* why the last try failed; NULL during the first */
 	struct pump *pump;
 	struct metrics_conn metrics;
+	struct record_clock clock;
 };
 
 static void step_route(struct outbound *out);
@@ -109,6 +111,30 @@ static void tell_opened(struct outbound *out)
 	metrics_open(out->conn.silo, &out->metrics, &access, &out->pump);
 }
 
+/* How many tunnels the far side lies in. */
+static unsigned tunnel_cnt(const struct outbound *out)
+{
+	return out->route.kind == ROUTE_DOUBLE_HBONE ? 2 : out->route.kind == ROUTE_HBONE;
+}
+
+/* Tells the flight recorder that it is over. */
+static void record(struct outbound *out, const char *error)
+{
+	struct record_event event = {
+	        .src = out->src,
+	        .original_dst = out->dst,
+	        .attempts = (uint8_t)(out->is_routed ? out->retry_cnt + 1 : 0),
+	        .sent = out->pump ? pump_received(out->pump) : 0,
+	        .received = out->pump ? pump_sent(out->pump) : 0,
+	};
+	if (out->is_routed) {
+		event.actual_dst = out->route.tcp_dst;
+		event.tunnels = (uint8_t)tunnel_cnt(out);
+		event.peer = out->peer_id;
+	}
+	recorder_add(out->conn.silo, &out->clock, out->pump, error, &event);
+}
+
 /* Ends with an access-log line; NULL text = without error. */
 static void finish(struct outbound *out, const char *error)
 {
@@ -117,6 +143,7 @@ static void finish(struct outbound *out, const char *error)
 	tell_opened(out);
 	describe(out, &access);
 	metrics_close(&out->metrics, error);
+	record(out, error);
 	access_complete(&silo->log, &access, out->pump ? pump_received(out->pump) : 0,
 	        out->pump ? pump_sent(out->pump) : 0, io_now_ms(silo->io) - out->start_ms, error);
 	out_free(out);
@@ -126,6 +153,7 @@ static void finish(struct outbound *out, const char *error)
 static void deny(struct outbound *out, const char *error)
 {
 	access_denied(&out->conn.silo->log, &out->src, &out->dst, false, error);
+	record(out, error);
 	out_free(out);
 }
 
@@ -227,6 +255,7 @@ static void on_dialled(void *ctx, int code, struct stream *stream)
 {
 	struct outbound *out = ctx;
 	out->dial = NULL;
+	record_lap(&out->clock, RECORD_TCP);
 	if (code < 0)
 		dial_failed(out, code);
 	else
@@ -276,8 +305,11 @@ static void expect_peer(struct outbound *out)
 
 static void connect_hbone(struct outbound *out)
 {
-	const struct hbone_opts opts = {
-	        .route = &out->route, .own = out->own, .src = &out->src, .traceparent = out->traceparent};
+	const struct hbone_opts opts = {.route = &out->route,
+	        .own = out->own,
+	        .src = &out->src,
+	        .traceparent = out->traceparent,
+	        .clock = &out->clock};
 	expect_peer(out);
 	if (out->route.kind == ROUTE_HBONE)
 		tell_opened(out);
@@ -291,6 +323,7 @@ static void connect_hbone(struct outbound *out)
 static void go(struct outbound *out)
 {
 	out->is_routed = true;
+	record_lap(&out->clock, RECORD_LOOKUP);
 	if (is_tunnel(out)) {
 		connect_hbone(out);
 		return;
@@ -410,6 +443,7 @@ void outbound_begin(struct silo *silo, struct stream *down, const struct addr *s
 	list_add_tail(&silo->outbounds, &out->node);
 	meta_traceparent_make(out->traceparent);
 	out->start_ms = io_now_ms(silo->io);
+	record_start(&out->clock);
 	out->down = down;
 	out->src = *src;
 	out->dst = *dst;
@@ -494,7 +528,7 @@ void outbound_each(struct silo *silo, bool (*each)(void *ctx, const struct outbo
 		        .actual_dst = out->route.tcp_dst,
 		        .protocol = protocol_name(out->route.kind),
 		        .peer_identity = out->peer_id,
-		        .tunnels = out->route.kind == ROUTE_DOUBLE_HBONE ? 2 : out->route.kind == ROUTE_HBONE,
+		        .tunnels = tunnel_cnt(out),
 		        .start_ms = out->start_ms,
 		        .pump = out->pump,
 		};

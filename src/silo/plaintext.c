@@ -26,6 +26,7 @@ struct plaintext {
 	struct delivery delivery;
 	bool is_delivering;
 	uint64_t start_ms;
+	struct record_clock clock;
 };
 
 static void plain_free(struct plaintext *plain)
@@ -43,6 +44,7 @@ static void plain_free(struct plaintext *plain)
 static void deny(struct plaintext *plain, const char *error)
 {
 	access_denied(&plain->conn.silo->log, &plain->src, &plain->dst, true, error);
+	recorder_add_denied(plain->conn.silo, &plain->clock, &plain->src, &plain->dst, NULL, error);
 	plain_free(plain);
 }
 
@@ -83,6 +85,7 @@ static void deliver(struct plaintext *plain)
 	d->own = plain->own;
 	d->src_view = plain->src_view;
 	d->start_ms = plain->start_ms;
+	d->clock = plain->clock;
 	if (silo_keeps_source(silo))
 		d->source = plain->src.ip;
 	d->track.conn = (struct rbac_conn){.source = plain->src.ip, .destination = plain->dst};
@@ -193,6 +196,7 @@ void plaintext_accept(struct silo *silo, int fd)
 		return;
 	}
 	plain->start_ms = io_now_ms(silo->io);
+	record_start(&plain->clock);
 	if (find_addresses(plain, fd) < 0 || sock_new(silo->io, fd, &plain->stream) < 0) {
 		fd_close(&fd);
 		plain_free(plain);

@@ -7,6 +7,7 @@
 #include <string.h>
 
 #include "base/buf.h"
+#include "base/clock.h"
 #include "base/mem.h"
 #include "conn/dial.h"
 #include "silo/metrics.h"
@@ -40,6 +41,8 @@ struct pool_tunnel {
 	size_t accept_cnt;
 	struct dial *dial;    /* connecting */
 	struct link *link;    /* handshaking or ready */
+	uint64_t dialled_us;  /* when it was connected; 0 = not yet */
+	uint64_t ready_us;    /* and when the handshake was done */
 	bool has_settings;    /* the peer has said how many streams it takes */
 	struct timer preface; /* from the end of the handshake to the peer's SETTINGS */
 	struct timer idle;    /* since the last new stream */
@@ -142,13 +145,21 @@ static void tunnel_free(struct pool_tunnel *tunnel)
 	mem_free(tunnel);
 }
 
+/* Takes somebody out who is told now. */
+static void take_wait(const struct pool_tunnel *tunnel, struct pool_wait *wait)
+{
+	pool_wait_cancel(wait);
+	wait->dialled_us = tunnel->dialled_us;
+	wait->ready_us = tunnel->ready_us;
+}
+
 /* Everyone who waits fails now and together; the tunnel is gone afterwards. */
 static void fail(struct pool_tunnel *tunnel, int code, const char *text)
 {
 	retire(tunnel);
 	while (!list_empty(&tunnel->waits)) {
 		struct pool_wait *wait = list_entry(tunnel->waits.next, struct pool_wait, node);
-		pool_wait_cancel(wait);
+		take_wait(tunnel, wait);
 		wait->on_failed(wait, code, text);
 	}
 	tunnel_free(tunnel);
@@ -173,7 +184,7 @@ static void serve_waits(struct io_task *task)
 	struct pool_tunnel *tunnel = list_entry(task, struct pool_tunnel, serve);
 	while (!list_empty(&tunnel->waits) && has_room(tunnel)) {
 		struct pool_wait *wait = list_entry(tunnel->waits.next, struct pool_wait, node);
-		pool_wait_cancel(wait);
+		take_wait(tunnel, wait);
 		if (tunnel->group)
 			io_timer_start(
 			        io_of(tunnel), &tunnel->idle, tunnel->pool->silo->settings.pool_idle_ms);
@@ -187,6 +198,7 @@ static void serve_waits(struct io_task *task)
 static void on_link_ready(void *ctx)
 {
 	struct pool_tunnel *tunnel = ctx;
+	tunnel->ready_us = clock_us();
 	metrics_handshake(tunnel->pool->silo, tunnel->link, false);
 	io_timer_start(io_of(tunnel), &tunnel->preface, tunnel->pool->silo->settings.tls_handshake_ms);
 	io_defer(io_of(tunnel), &tunnel->serve, IO_PHASE_WORK);
@@ -262,6 +274,7 @@ static void on_dialled(void *ctx, int code, struct stream *stream)
 		return;
 	}
 	struct h2_config h2;
+	tunnel->dialled_us = clock_us();
 	silo_h2_config(silo, false, &h2);
 	const struct link_opts opts = {.env = silo->h2_env,
 	        .identity = tunnel->identity,

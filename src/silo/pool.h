@@ -45,6 +45,9 @@ struct pool_target {
 struct pool_wait {
 	struct list node;           /* at a tunnel, or detached */
 	struct pool_tunnel *tunnel; /* waits for this one; NULL = not waiting */
+	/* Set before either event: clock_us() when the tunnel was connected and when it was ready, which may
+	 * be long ago; 0 = not. */
+	uint64_t dialled_us, ready_us;
 	/* Exactly one of them comes, unless cancelled, never from inside pool_get(). */
 	void (*on_link)(
 	        struct pool_wait *wait, struct link *link); /* open the stream now, inside this call */

@@ -108,6 +108,11 @@ void record_borrow(struct record_clock *clock, const struct record_clock *from);
 void recorder_add(struct silo *silo, const struct record_clock *clock, const struct pump *pump,
         const char *error, struct record_event *event);
 
+/* The same for an inbound connection that nobody let in: from `src` to `dst`, by `peer` (NULL = not known).
+ */
+void recorder_add_denied(struct silo *silo, const struct record_clock *clock, const struct addr *src,
+        const struct addr *dst, const char *peer, const char *error);
+
 /* The number of the last event; 0 = there was none. */
 uint64_t recorder_last(const struct silo *silo);
 

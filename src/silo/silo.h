@@ -29,6 +29,7 @@ struct broker_link;
 struct tls_revocation;
 struct dns;
 struct metrics;
+struct recorder;
 struct warden_link;
 struct web;
 
@@ -100,7 +101,8 @@ struct silo {
 	struct list outbounds;                     /* struct outbound, for the dump */
 	struct list deliveries;                    /* struct delivery, for the dump */
 
-	struct metrics *metrics; /* what was counted; NULL = nothing yet */
+	struct metrics *metrics;   /* what was counted; NULL = nothing yet */
+	struct recorder *recorder; /* the last connections; NULL = none yet */
 
 	struct fetch_watch policies_watch; /* re-evaluates connections */
 
