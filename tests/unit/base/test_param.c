@@ -186,6 +186,18 @@ static void from_proxy_config(void **state)
 	assert_string_equal(s.metadata.pairs[0].value, "own");
 	assert_string_equal(s.metadata.pairs[1].key, "A");
 	settings_done(&s);
+	/* A mesh file alone is the whole mesh, except where somebody names a control plane or Kubernetes runs
+	 * us. */
+	assert_int_equal(LOAD(&s, PARAM_ALL, &e, "LOCAL_XDS_PATH=/x"), 0);
+	assert_null(s.xds_address);
+	settings_done(&s);
+	assert_int_equal(LOAD(&s, PARAM_ALL, &e, "LOCAL_XDS_PATH=/x", "KUBERNETES_SERVICE_HOST="), 0);
+	assert_string_equal(s.xds_address, "https://istiod.istio-system.svc:15012");
+	settings_done(&s);
+	assert_int_equal(
+	        LOAD(&s, PARAM_ALL, &e, "LOCAL_XDS_PATH=/x", "CULVERT_DISCOVERY_ADDRESS=istiod:15010"), 0);
+	assert_string_equal(s.xds_address, "https://istiod:15010");
+	settings_done(&s);
 	/* What the environment says wins; XDS_ADDRESS also when it is empty. */
 	assert_int_equal(LOAD(&s, PARAM_ALL, &e, "CULVERT_DISCOVERY_ADDRESS=istiod:15010", "XDS_ADDRESS=",
 	                         "CULVERT_META_DNS_CAPTURE=false", "ISTIO_META_DNS_CAPTURE=true",
