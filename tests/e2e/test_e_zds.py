@@ -77,8 +77,9 @@ def silos(lab):
 
 
 def can_connect(pod, port):
-    return pod.run("python3", "-c", f"import socket; socket.create_connection(('127.0.0.1', {port}), 2)",
-                   check=False).returncode == 0
+    """Whether a listener answers; a reset is an answer, see KNOCK."""
+    code = f"import socket\ntry: socket.create_connection(('127.0.0.1', {port}), 2)\nexcept ConnectionResetError: pass"
+    return pod.run("python3", "-c", code, check=False).returncode == 0
 
 
 # --- good sequences ------------------------------------------------------------------------------
