@@ -95,6 +95,8 @@ static void on_goaway(void *ctx)
 	}
 }
 
+static void dial_next(struct control_conn *conn, int last_code);
+
 static void on_closed(void *ctx, int code, const char *text)
 {
 	struct control_conn *conn = ctx;
@@ -109,7 +111,14 @@ static void on_closed(void *ctx, int code, const char *text)
 	(void)snprintf(words, sizeof(words), "%s%s%s", step, *step && *reason ? ": " : "", reason);
 	link_free(conn->link);
 	conn->link = NULL;
-	fail_calls(conn, CONTROL_CONNECT, words);
+	if (conn->is_ready || conn->next_ip == conn->ip_cnt) {
+		fail_calls(conn, CONTROL_CONNECT, words);
+		return;
+	}
+	/* One bad server behind a name does not hide the good ones. */
+	log_msg(&conn->channel->broker->log, LOG_DEBUG, TARGET, "%s (%s): %s, trying the next address",
+	        conn->channel->auth.authority, conn->where, words);
+	dial_next(conn, code);
 }
 
 static const struct link_events link_events = {
@@ -135,8 +144,6 @@ static int start_link(struct control_conn *conn, struct stream *transport, struc
 }
 
 /* --- TCP ------------------------------------------------------------------ */
-
-static void dial_next(struct control_conn *conn, int last_code);
 
 static void on_dialled(void *ctx, int code, struct stream *transport)
 {

@@ -148,13 +148,17 @@ static int take_reply(struct resolve *resolve, struct ask *ask, const uint8_t *d
 	int r = dns_reply_read(data, len, ask->id, &ask->question, &reply);
 	if (r < 0)
 		return r;
-	if (reply.is_truncated || (reply.rcode != DNS_NOERROR && reply.rcode != DNS_NXDOMAIN))
+	if (reply.rcode != DNS_NOERROR && (reply.is_truncated || reply.rcode != DNS_NXDOMAIN))
 		return -EAGAIN;
 	if (reply.rcode == DNS_NOERROR)
 		r = dns_reply_addrs(data, len, ask->question.type, resolve->ips + resolve->ip_cnt,
 		        RESOLVE_ADDR_MAX - resolve->ip_cnt, &cnt, &ttl);
 	if (r < 0)
 		return r;
+	/* Who looks for somewhere to connect to needs some addresses, not all: what came before the cut will
+	 * do. */
+	if (reply.is_truncated && cnt == 0)
+		return -EAGAIN;
 	resolve->ip_cnt += cnt;
 	ask->is_open = false;
 	return 0;
