@@ -17,6 +17,7 @@ enum io_kind {
 	IO_KIND_BULK,     /* may take from PBUF_BULK */
 	IO_KIND_OWN,      /* scratch is the chunk it receives into */
 	IO_KIND_SEND,     /* scratch is a struct gather, or NULL */
+	IO_KIND_QUIET,    /* the same, and without a completion of the kernel it has succeeded */
 	IO_KIND_WRITABLE, /* waits in the ring; scratch is the descriptor */
 	IO_KIND_PATIENT,  /* waits in the epoll set; scratch is the descriptor */
 };
@@ -69,6 +70,8 @@ struct io {
 	size_t reaped_cnt;
 	size_t reaped_cap;
 	size_t in_flight;
+	struct io_op *quiets;       /* quiet sends not told yet, the last one first */
+	bool is_expected;           /* somebody waits for one of them: the turn does not sleep */
 	int epoll_fd;               /* set of sockets whose peer has ended: see writable.c */
 	struct io_op epoll_op;      /* the ring's poll of it; not counted in in_flight */
 	size_t patient_cnt;         /* operations in the set */
@@ -90,6 +93,9 @@ struct io_uring_sqe *io_sqe(struct io *io);
 
 /* Copies all completions that are there into io->reaped. */
 void io_reap(struct io *io);
+
+/* Tells the owners of quiet sends that were submitted and about which the kernel has said nothing. */
+void io_settle_quiets(struct io *io);
 
 /* Calls the owner of one completion. */
 void io_dispatch(struct io *io, const struct reaped *reaped);

@@ -134,23 +134,76 @@ static void gather_put(struct io *io, struct gather *g)
 	io->idle_gather_cnt++;
 }
 
-size_t io_send(struct io *io, struct io_op *op, int fd, const struct chain *chain)
+static size_t start_send(struct io *io, struct io_op *op, int fd, const struct chain *chain, bool is_quiet)
 {
 	const struct chunk *first = chain->head;
 	size_t len = first->len;
+	/* To take less than everything is a failure then, which the kernel does tell. */
+	int flags = MSG_NOSIGNAL | MSG_DONTWAIT | (is_quiet ? MSG_WAITALL : 0);
 	struct gather *g = first->next ? gather_get(io) : NULL;
-	struct io_uring_sqe *sqe = begin(io, op, IO_KIND_SEND);
+	struct io_uring_sqe *sqe = begin(io, op, is_quiet ? IO_KIND_QUIET : IO_KIND_SEND);
 	op->scratch = g;
 	if (g) {
 		g->msg = (struct msghdr){.msg_iov = g->iov};
 		g->msg.msg_iovlen = chain_peek(chain, g->iov, IO_IOV_MAX, SIZE_MAX, &len);
-		io_uring_prep_sendmsg(sqe, fd, &g->msg, MSG_NOSIGNAL | MSG_DONTWAIT);
+		io_uring_prep_sendmsg(sqe, fd, &g->msg, (unsigned)flags);
 	} else {
 		/* One piece, or no memory for the list: the first piece goes alone. */
-		io_uring_prep_send(sqe, fd, chunk_bytes(first), first->len, MSG_NOSIGNAL | MSG_DONTWAIT);
+		io_uring_prep_send(sqe, fd, chunk_bytes(first), first->len, flags);
 	}
+	if (is_quiet)
+		sqe->flags |= IOSQE_CQE_SKIP_SUCCESS;
 	io_uring_sqe_set_data(sqe, op);
 	return len;
+}
+
+size_t io_send(struct io *io, struct io_op *op, int fd, const struct chain *chain)
+{
+	return start_send(io, op, fd, chain, false);
+}
+
+size_t io_send_quiet(struct io *io, struct io_op *op, int fd, const struct chain *chain)
+{
+	size_t len = start_send(io, op, fd, chain, true);
+	op->quiet_len = (uint32_t)len;
+	op->quiet_next = io->quiets;
+	io->quiets = op;
+	/* What it sends is kept until the next turn: trimming makes sure that there is one. */
+	io_touch(io);
+	return len;
+}
+
+void io_expect(struct io *io, const struct io_op *op)
+{
+	if (op->in_flight && op->kind == IO_KIND_QUIET)
+		io->is_expected = true;
+}
+
+void io_settle_quiets(struct io *io)
+{
+	/* Of these the kernel has told: they go the way of all completions. */
+	for (size_t i = 0; i < io->reaped_cnt; i++) {
+		struct io_op *op = io->reaped[i].op;
+		if (op && op->kind == IO_KIND_QUIET)
+			op->kind = IO_KIND_SEND;
+	}
+	/* Silence means success only of what was submitted, and while no completion is held back. Sends never
+	 * wait (MSG_DONTWAIT), so that what was submitted is done. */
+	bool is_sure = io_uring_sq_ready(&io->ring) == 0 && !io_uring_cq_has_overflow(&io->ring) &&
+	               io_uring_cq_ready(&io->ring) == 0;
+	struct io_op *op = io->quiets;
+	io->quiets = NULL;
+	while (op) {
+		struct io_op *next = op->quiet_next;
+		if (op->kind == IO_KIND_QUIET && is_sure) {
+			io_dispatch(io, &(struct reaped){.op = op, .res = (int32_t)op->quiet_len});
+		} else if (op->kind == IO_KIND_QUIET) {
+			op->quiet_next = io->quiets;
+			io->quiets = op;
+			io->is_expected = true;
+		}
+		op = next;
+	}
 }
 
 void io_writable(struct io *io, struct io_op *op, int fd)
@@ -174,6 +227,10 @@ void io_cancel(struct io *io, struct io_op *op)
 	if (!op->in_flight || op->is_cancelled)
 		return;
 	op->is_cancelled = true;
+	if (op->kind == IO_KIND_QUIET) {
+		io_expect(io, op);
+		return;
+	}
 	if (op->kind == IO_KIND_PATIENT) {
 		writable_cancel(io, op);
 		return;
@@ -210,7 +267,7 @@ static void end(struct io *io, struct io_op *op)
 	if (op->kind == IO_KIND_SMALL || op->kind == IO_KIND_BULK) {
 		/* With the last one gone the buffers are given back if no other comes soon: on_trim(). */
 		io->pbufs[op->kind == IO_KIND_SMALL ? PBUF_SMALL : PBUF_BULK].armed--;
-	} else if (op->kind == IO_KIND_SEND) {
+	} else if (op->kind == IO_KIND_SEND || op->kind == IO_KIND_QUIET) {
 		gather_put(io, op->scratch);
 	}
 	op->scratch = NULL;

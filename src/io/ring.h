@@ -69,6 +69,10 @@ struct io_op {
 	bool is_cancelled;
 	/* Ring-internal: what the operation holds (enum io_kind). */
 	uint8_t kind;
+	/* Ring-internal: bytes that a quiet send handed over. */
+	uint32_t quiet_len;
+	/* Ring-internal: the next quiet send whose end is not known yet. */
+	struct io_op *quiet_next;
 };
 
 /* When in a turn a deferred task runs; lower ones first, until none is left. */
@@ -208,6 +212,17 @@ void io_wait_buffers(struct io *io, struct io_task *task);
  * how many bytes were handed over.
  */
 size_t io_send(struct io *io, struct io_op *op, int fd, const struct chain *chain);
+
+/*
+ * The same for a send for whose success nobody waits: that alone does not end a turn's wait, it is told at
+ * the start of the next turn that something else brings. Anything but success is told at once. One system
+ * call then sends and waits.
+ */
+size_t io_send_quiet(struct io *io, struct io_op *op, int fd, const struct chain *chain);
+
+/* Somebody waits after all for what `op` sends: this turn ends without waiting. A no-op unless `op` is a
+ * quiet send in flight. */
+void io_expect(struct io *io, const struct io_op *op);
 
 /*
  * Reports once when `fd` takes bytes again or is broken (result > 0), whether or not the peer has ended its

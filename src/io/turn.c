@@ -112,8 +112,9 @@ static int submit(struct io *io, bool may_wait)
 	struct io_uring_cqe *cqe;
 	struct __kernel_timespec ts = {0};
 	uint64_t due = wheel_next(&io->wheel);
-	bool must_hurry = !may_wait || io->reaped_cnt || io_uring_cq_ready(&io->ring);
+	bool must_hurry = !may_wait || io->reaped_cnt || io->is_expected || io_uring_cq_ready(&io->ring);
 	int r;
+	io->is_expected = false;
 	if (must_hurry) {
 		r = io_uring_submit_and_get_events(&io->ring);
 	} else if (due == WHEEL_NONE) {
@@ -153,6 +154,7 @@ int io_turn(struct io *io, bool may_wait)
 	io_reap(io);
 	if (io->reaped_cnt)
 		io_touch(io);
+	io_settle_quiets(io);
 	dispatch(io);
 	wheel_run(&io->wheel, io->now_ms);
 	return 0;
