@@ -165,8 +165,8 @@ void stream_reset(struct stream *stream);
 
 /*
  * Lets go of a connection that could not be made further: by RST, the nearest to a refused connect that a
- * transparent proxy can show; by an end if it was told something already, or if `is_faithful` is false
- * (CULVERT_RESET_FIDELITY). NULL is fine.
+ * transparent proxy can show; if it was told something already, that is delivered and an end follows; by a
+ * plain end if `is_faithful` is false (CULVERT_RESET_FIDELITY). NULL is fine.
  */
 void stream_refuse(struct stream *stream, bool is_faithful);
 

@@ -352,6 +352,13 @@ int hbone_start(struct silo *silo, const struct hbone_opts *opts, const struct h
 	return 0;
 }
 
+enum hbone_stage hbone_stage(const struct hbone *hbone)
+{
+	if (!hbone->identity)
+		return HBONE_PREPARES;
+	return hbone->pool_wait.tunnel ? HBONE_CONNECTS : HBONE_TALKS;
+}
+
 void hbone_free(struct hbone *hbone)
 {
 	if (!hbone)

@@ -54,6 +54,16 @@ struct hbone_opts {
 int hbone_start(struct silo *silo, const struct hbone_opts *opts, const struct hbone_events *events,
         void *ctx, struct hbone **ret_hbone);
 
+/* How far an attempt is. */
+enum hbone_stage {
+	HBONE_PREPARES, /* our certificate is awaited */
+	HBONE_CONNECTS, /* the pool's tunnel is awaited */
+	HBONE_TALKS,    /* the peer is there and has been asked */
+};
+
+/* Where the attempt stands. */
+enum hbone_stage hbone_stage(const struct hbone *hbone);
+
 /*
  * Lets go: an attempt is given up; the inner tunnel of an open stream, which
  * the owner has freed before, says goodbye. The outer one stays with the pool.

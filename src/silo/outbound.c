@@ -25,6 +25,8 @@
 #define TEXT_MAX 600
 /* Further tries after the first one. More would only multiply the load on a service in trouble. */
 #define RETRY_MAX 2
+/* How soon the end of a try's share is looked at again while our own certificate is awaited, ms. */
+#define PREPARE_CHECK_MS 1000
 
 struct outbound {
 	struct conn conn;
@@ -42,6 +44,7 @@ struct outbound {
 	bool is_opened_told; /* and its "opened" was written */
 	struct dial *dial;
 	struct hbone *hbone;
+	struct timer share; /* of the connect's time, for the present try */
 	char traceparent[META_TRACEPARENT_MAX];
 	char peer_id[IDENTITY_STR_MAX]; /* identity at the end of the tunnel */
 	const struct workload *remote;  /* who that is, in the words of a double tunnel's answer */
@@ -61,6 +64,7 @@ static void step_route(struct outbound *out);
 static void out_free(struct outbound *out)
 {
 	metrics_close(&out->metrics, NULL);
+	io_timer_stop(out->conn.silo->io, &out->share);
 	fetch_wait_cancel(&out->wait);
 	dial_cancel(out->dial);
 	pump_free(out->pump);
@@ -180,13 +184,20 @@ static bool may_retry(const struct outbound *out)
 }
 
 /* Whether the route leads to an endpoint that has failed: there is no other. */
-static bool is_avoided(const struct outbound *out, const struct route *route)
+static bool is_avoided(const struct route_env *env, const struct route *route)
 {
-	for (size_t i = 0; i < out->env.avoid_cnt && route->workload; i++) {
-		if (strcmp(out->avoid[i], route->workload->uid) == 0)
+	for (size_t i = 0; i < env->avoid_cnt && route->workload; i++) {
+		if (strcmp(env->avoid[i], route->workload->uid) == 0)
 			return true;
 	}
 	return false;
+}
+
+/* Time that is left for getting connected, all tries together. */
+static uint64_t left_ms(const struct outbound *out)
+{
+	uint64_t spent_ms = io_now_ms(out->conn.silo->io) - out->start_ms;
+	return spent_ms < DIAL_TIMEOUT_MS ? DIAL_TIMEOUT_MS - spent_ms : 0;
 }
 
 /* The present way has failed, nothing has moved: another endpoint (or the same, see hbone.h), or the end. */
@@ -205,9 +216,70 @@ static void way_failed(struct outbound *out, enum hbone_fault fault, const char 
 		out->avoid[out->env.avoid_cnt++] = uid;
 	out->env.avoid = out->avoid;
 	out->retry_cnt++;
+	dial_cancel(out->dial);
+	out->dial = NULL;
 	hbone_free(out->hbone);
 	out->hbone = NULL;
 	step_route(out);
+}
+
+/* Whether the routing would name another endpoint if the present one had failed. */
+static bool has_other(struct outbound *out)
+{
+	struct silo *silo = out->conn.silo;
+	struct cache_source source;
+	struct route route;
+	struct route_env env = out->env;
+	const char *avoid[RETRY_MAX + 1];
+	for (size_t i = 0; i < env.avoid_cnt; i++)
+		avoid[i] = env.avoid[i];
+	avoid[env.avoid_cnt++] = out->route.workload->uid;
+	env.avoid = avoid;
+	cache_source_init(&source, &silo->cache);
+	source.resolver = &silo->resolver;
+	if (route_outbound(&env, &source.source, out->own->workload, &out->dst, &route, NULL) < 0)
+		return false;
+	bool is_other = route.workload && !is_avoided(&env, &route);
+	route_done(&route);
+	return is_other;
+}
+
+/*
+ * An endpoint that swallows everything may not use up the whole time while
+ * others are there: each try has what is left, divided by the tries left.
+ */
+static void start_share(struct outbound *out)
+{
+	if (out->route.service && out->route.workload && out->conn.silo->settings.endpoint_retry)
+		io_timer_start(
+		        out->conn.silo->io, &out->share, left_ms(out) / (RETRY_MAX + 1 - out->retry_cnt));
+}
+
+static bool is_connecting(const struct outbound *out)
+{
+	return out->dial || (out->hbone && hbone_stage(out->hbone) == HBONE_CONNECTS);
+}
+
+static void share_over(struct timer *timer, uint64_t now)
+{
+	struct outbound *out = list_entry(timer, struct outbound, share);
+	char text[TEXT_MAX];
+	(void)now;
+	if (out->hbone && hbone_stage(out->hbone) == HBONE_PREPARES) {
+		io_timer_start(out->conn.silo->io, &out->share, PREPARE_CHECK_MS);
+		return;
+	}
+	if (!is_connecting(out))
+		return;
+	bool may_leave = may_retry(out) && has_other(out);
+	if (may_leave || (out->retry_cnt > 0 && left_ms(out) == 0)) {
+		snprintf(text, sizeof(text), "%s: deadline has elapsed",
+		        out->hbone ? err_str(ERR_NETWORK_POLICY) : "io error");
+		way_failed(out, may_leave ? HBONE_PEER : HBONE_FINAL, text);
+	} else if (out->retry_cnt > 0) {
+		/* The first try has the dial's own deadline. */
+		io_timer_start(out->conn.silo->io, &out->share, left_ms(out));
+	}
 }
 
 /* --- copying ------------------------------------------------------------- */
@@ -223,6 +295,7 @@ static const struct pump_events PUMP_EVENTS = {.on_done = on_pump_done};
 /* Takes `up` over. */
 static void start_copy(struct outbound *out, struct stream *up)
 {
+	io_timer_stop(out->conn.silo->io, &out->share);
 	int r = pump_start(out->down, up, &out->early, &PUMP_EVENTS, out, &out->pump);
 	if (r < 0) {
 		stream_free(up);
@@ -270,7 +343,7 @@ static void connect_plain(struct outbound *out)
 	struct dial_opts opts = silo_dial_opts(silo, &out->route.tcp_dst);
 	/* All tries together have the time of one connect. */
 	if (out->retry_cnt)
-		opts.timeout_ms = (uint32_t)(out->start_ms + DIAL_TIMEOUT_MS - io_now_ms(silo->io));
+		opts.timeout_ms = (uint32_t)left_ms(out);
 	int r = dial_start(silo->io, &opts, &DIAL_EVENTS, out, &out->dial);
 	if (r < 0)
 		dial_failed(out, r);
@@ -324,6 +397,7 @@ static void go(struct outbound *out)
 {
 	out->is_routed = true;
 	record_lap(&out->clock, RECORD_LOOKUP);
+	start_share(out);
 	if (is_tunnel(out)) {
 		connect_hbone(out);
 		return;
@@ -377,7 +451,7 @@ static void step_route(struct outbound *out)
 		no_route(out, err.text[0] ? err.text : err_str(r));
 		return;
 	}
-	if (is_avoided(out, &route)) {
+	if (is_avoided(&out->env, &route)) {
 		route_done(&route);
 		no_route(out, NULL);
 		return;
@@ -443,6 +517,7 @@ void outbound_begin(struct silo *silo, struct stream *down, const struct addr *s
 	list_add_tail(&silo->outbounds, &out->node);
 	meta_traceparent_make(out->traceparent);
 	out->start_ms = io_now_ms(silo->io);
+	timer_init(&out->share, share_over);
 	record_start(&out->clock);
 	out->down = down;
 	out->src = *src;

@@ -313,6 +313,41 @@ def test_O37_a_failing_tunnel_is_left_for_another(node, how):
     assert how != "identity" or not bad.said("request")
 
 
+@pytest.mark.parametrize("mesh", [True, False], ids=["tunnel", "plain"])
+def test_O37_an_endpoint_that_swallows_everything(node, mesh):
+    """It gets its share of the time, not all of it: the connection ends up at the other one."""
+    one, two = two_endpoints(node, mesh=mesh)
+    node.start()
+    one.run("nft", "-f", "-", input="table inet hole { chain in { type filter hook input priority 0; "
+            "tcp dport { 8080, 15008 } drop; }; }\n")
+    if mesh:
+        node.peer(two)
+    else:
+        serve(two)
+
+    def met():
+        if mesh:
+            assert node.shout(node.vip(9)) == "HELLO THERE"
+        else:
+            assert "hello from two" in node.client.curl(f"http://{node.vip(9)}/", timeout=30).stdout
+        return counted(node.lab, "failed", "one")
+
+    wait_for("a try at the silent endpoint", met, timeout=60)
+
+
+@pytest.mark.parametrize("mesh", [True, False], ids=["tunnel", "plain"])
+def test_O37_all_tries_have_the_time_of_one(node, mesh):
+    """Both swallow everything: one line, after ten seconds."""
+    for pod in two_endpoints(node, mesh=mesh):
+        pod.run("nft", "-f", "-", input="table inet hole { chain in { type filter hook input priority 0; "
+                "tcp dport { 8080, 15008 } drop; }; }\n")
+    node.start()
+    assert node.shout(node.vip(9)) in ("", "broken")
+    line = node.line("deadline has elapsed")
+    assert 9000 <= int(line["duration"].removesuffix("ms")) < 15000
+    assert len(node.lab.log_lines("connection complete", 'direction="outbound"')) == 1
+
+
 @pytest.mark.parametrize("status", [401, 403, 400])
 def test_O39_a_verdict_is_not_asked_for_elsewhere(node, status):
     one, two = two_endpoints(node)
@@ -657,6 +692,21 @@ def test_m02_socks5_refusals(socksy):
     assert own.returncode in (52, 56, 97), "closed, before or after the reply"
     socksy.lab.wait_log("connection failed", "attempted recursive call to ourselves")
     assert socks(socksy, f"http://{socksy.client.ip}:15001/", check=False).returncode in REFUSED
+
+
+def test_m02_socks5_success_comes_before_the_end(socksy):
+    """Success is said before the routing refuses: the close does not overtake it, whatever else the client sends."""
+    code = "import socket,sys\n" \
+        "for i in range(100):\n" \
+        "  s=socket.create_connection(('127.0.0.1',15080),timeout=30)\n" \
+        "  s.sendall(b'\\5\\1\\0'); assert s.recv(2)==b'\\5\\0'\n" \
+        "  s.sendall(b'\\5\\1\\0\\1\\x7f\\0\\0\\1'+(15001).to_bytes(2,'big')+b'early'*(i%3))\n" \
+        "  d=b''\n" \
+        "  while b:=s.recv(100): d+=b\n" \
+        "  assert len(d)==10 and d[1]==0, d\n" \
+        "print('ok')\n"
+    out, _ = socksy.client.python(code).communicate(timeout=120)
+    assert out == "ok\n", out
 
 
 def test_m03_socks5_is_for_loopback_only_and_off_by_default(socksy, tmp_path):
