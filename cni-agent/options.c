@@ -379,11 +379,11 @@ static int parse_command(struct options *options, int argc, char **argv, struct 
 int options_parse(struct options *options, int argc, char **argv, struct err *err)
 {
 	const char *zds_socket = getenv("ZTUNNEL_UDS_ADDRESS");
-	*options =
-	        (struct options){.zds_socket = zds_socket && zds_socket[0] ? zds_socket : OPTIONS_ZDS_SOCKET,
-	                .socket = OPTIONS_SOCKET,
-	                .log_level = getenv("RUST_LOG"),
-	                .config = {.dns = true, .ipv6 = true, .probe4 = rules_probe4(), .probe6 = rules_probe6()}};
+	*options = (struct options){
+	        .zds_socket = zds_socket && zds_socket[0] ? zds_socket : OPTIONS_ZDS_SOCKET,
+	        .socket = OPTIONS_SOCKET,
+	        .log_level = getenv("RUST_LOG"),
+	        .config = {.dns = true, .ipv6 = true, .probe4 = rules_probe4(), .probe6 = rules_probe6()}};
 	buf_init(&options->request, REQUEST_MAX);
 	int rc = parse_probe("HOST_PROBE_SNAT_IP", 4, &options->config.probe4, err);
 	if (rc == 0)

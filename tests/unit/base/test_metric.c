@@ -120,7 +120,7 @@ static struct metric_labels traffic(size_t cnt)
 	metric_labels_init(&labels);
 	for (size_t i = 0; i < cnt; i++) {
 		char value[8];
-		snprintf(value, sizeof(value), "v%zu", i);
+		snprintf(value, sizeof(value), "v%u", (unsigned)(i % 1000));
 		metric_labels_add(&labels, value);
 	}
 	return labels;
