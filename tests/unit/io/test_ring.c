@@ -401,8 +401,109 @@ static void stops(void **state)
 	io_free(io);
 }
 
+/* A quiet send and what became of it. */
+struct speaker {
+	struct io_op op;
+	int res;
+	int cnt;
+};
+
+static void on_spoken(struct io_op *op, const struct io_result *result)
+{
+	struct speaker *s = list_entry(op, struct speaker, op);
+	s->res = result->res;
+	s->cnt++;
+}
+
+static void on_alarm(struct timer *timer, uint64_t now)
+{
+	(void)timer;
+	(void)now;
+}
+
+/* Sends `len` bytes in pieces of up to 64 KB quietly over `fd`. */
+static void speak(struct io *io, struct speaker *s, int fd, struct chain *words, size_t len)
+{
+	static const char bytes[65536];
+	for (size_t done = 0; done < len; done += sizeof(bytes)) {
+		size_t part = len - done < sizeof(bytes) ? len - done : sizeof(bytes);
+		assert_int_equal(chain_write(words, io_pool(io), bytes, part), 0);
+	}
+	io_op_init(&s->op, on_spoken);
+	assert_int_equal(io_send_quiet(io, &s->op, fd, words), len);
+}
+
+/* Success is told with the next turn that something else ends; one that somebody waits for ends the turn. */
+static void sends_quietly(void **state)
+{
+	struct io *io = ring_new(*state != NULL);
+	struct speaker s = {0};
+	struct chain words = {0};
+	struct timer alarm;
+	int pair[2];
+	assert_int_equal(socketpair(AF_UNIX, SOCK_STREAM, 0, pair), 0);
+	timer_init(&alarm, on_alarm);
+	/* The ring's own clock: the timer counts from it. */
+	uint64_t before = io_now_ms(io);
+	speak(io, &s, pair[0], &words, 5);
+	io_timer_start(io, &alarm, 100);
+	assert_int_equal(io_turn(io, true), 0);
+	/* The timer ended the wait (at most a tick early), not the send. */
+	assert_true(clock_ms() - before >= 90);
+	assert_int_equal(s.cnt, 1);
+	assert_int_equal(s.res, 5);
+	assert_int_equal(io_in_flight(io), 0);
+
+	chain_clear(&words);
+	speak(io, &s, pair[0], &words, 5);
+	io_timer_start(io, &alarm, 60000);
+	io_expect(io, &s.op);
+	assert_int_equal(io_turn(io, true), 0);
+	assert_true(timer_is_set(&alarm));
+	assert_int_equal(s.cnt, 2);
+	chain_clear(&words);
+	close(pair[0]);
+	close(pair[1]);
+	io_free(io);
+}
+
+/* Everything but full success is told at once, a part with its length. */
+static void tells_of_quiet_failures(void **state)
+{
+	struct io *io = ring_new(*state != NULL);
+	struct speaker s = {0};
+	struct chain words = {0};
+	struct timer alarm;
+	int pair[2];
+	assert_int_equal(socketpair(AF_UNIX, SOCK_STREAM, 0, pair), 0);
+	timer_init(&alarm, on_alarm);
+	io_timer_start(io, &alarm, 60000);
+	speak(io, &s, pair[0], &words, 2u << 20);
+	assert_int_equal(io_turn(io, true), 0);
+	assert_int_equal(s.cnt, 1);
+	assert_in_range(s.res, 1, (2u << 20) - 1);
+	/* No byte more and none less has left. */
+	chain_consume(&words, (size_t)s.res);
+	size_t got = 0;
+	char bytes[65536];
+	ssize_t n;
+	while ((n = recv(pair[1], bytes, sizeof(bytes), MSG_DONTWAIT)) > 0)
+		got += (size_t)n;
+	assert_int_equal(got, s.res);
+	close(pair[1]);
+	assert_int_equal(io_send_quiet(io, &s.op, pair[0], &words), words.len);
+	assert_int_equal(io_turn(io, true), 0);
+	assert_int_equal(s.cnt, 2);
+	assert_int_equal(s.res, -EPIPE);
+	assert_true(timer_is_set(&alarm));
+	chain_clear(&words);
+	close(pair[0]);
+	io_free(io);
+}
+
 int main(void)
 {
+	char state61[] = "6.1";
 	signal(SIGPIPE, SIG_IGN);
 	const struct CMUnitTest tests[] = {
 	        cmocka_unit_test(starts_both_ways),
@@ -413,6 +514,10 @@ int main(void)
 	        cmocka_unit_test(polls),
 	        {.name = "overflows", .test_func = overflows},
 	        {.name = "overflows as on Linux 6.1", .test_func = overflows, .initial_state = (void *)1},
+	        cmocka_unit_test(sends_quietly),
+	        cmocka_unit_test_prestate(sends_quietly, state61),
+	        cmocka_unit_test(tells_of_quiet_failures),
+	        cmocka_unit_test_prestate(tells_of_quiet_failures, state61),
 	        cmocka_unit_test(keeps_time),
 	        cmocka_unit_test(sleeps_when_idle),
 	        cmocka_unit_test(defers_by_phase),
