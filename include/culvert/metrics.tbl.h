@@ -35,6 +35,7 @@ METRIC_SET(ON_DEMAND)
 METRIC_SET(DNS)
 METRIC_SET(POD)
 METRIC_SET(HANDSHAKE)
+METRIC_SET(WORKLOAD)
 
 METRIC_LABEL(BUILD,      "component",                      BOUNDED)
 METRIC_LABEL(BUILD,      "tag",                            BOUNDED)
@@ -97,6 +98,9 @@ METRIC_LABEL(HANDSHAKE,  "side",                           BOUNDED)
 METRIC_LABEL(HANDSHAKE,  "version",                        BOUNDED)
 METRIC_LABEL(HANDSHAKE,  "group",                          BOUNDED)
 
+METRIC_LABEL(WORKLOAD,   "pod_namespace",                  POD)
+METRIC_LABEL(WORKLOAD,   "pod_name",                       POD)
+
 /* The process that answers, the broker. */
 METRIC(OPEN_FDS,       NODE,       0, "process_open_fds",                       GAUGE,     "",        BROKER, "Number of open file descriptors")
 METRIC(MAX_FDS,        NODE,       1, "process_max_fds",                        GAUGE,     "",        BROKER, "Maximum number of file descriptors")
@@ -132,6 +136,9 @@ METRIC(SILO_CONNS,     POD,        0, "culvert_silo_connections",               
 METRIC(SILO_OVERFLOW,  POD,        1, "culvert_silo_overflowed_label_sets",     COUNTER,   "",        SILO,   "Times that something was counted under the label value overflow, because the silo's table of label sets was full.")
 METRIC(FETCH_WAIT,     POD,        2, "culvert_silo_fetch_wait_seconds",        HISTOGRAM, "seconds", SILO,   "Time that connections waited for the broker: records, views, policies, certificates.")
 METRIC(HANDSHAKES,     HANDSHAKE,  0, "culvert_silo_tls_handshakes",            COUNTER,   "",        SILO,   "TLS handshakes completed, by the group of the key exchange.")
+METRIC(SILO_OPENED,    WORKLOAD,   0, "culvert_silo_connections_opened",        COUNTER,   "",        SILO,   "Connections from and to a workload that its silo has opened.")
+METRIC(SILO_RECEIVED,  WORKLOAD,   1, "culvert_silo_received_bytes",            COUNTER,   "bytes",   SILO,   "Bytes that a workload has received through its silo, whoever opened the connection.")
+METRIC(SILO_SENT,      WORKLOAD,   2, "culvert_silo_sent_bytes",                COUNTER,   "bytes",   SILO,   "Bytes that a workload has sent through its silo.")
 METRIC(PENDING_PODS,   NODE,       6, "culvert_pending_workloads",              GAUGE,     "",        BROKER, "Workloads whose proxy waits for another try.")
 METRIC(SCRAPE_MISSING, NODE,       7, "culvert_scrape_missing",                 GAUGE,     "",        BROKER, "Silos that did not answer this scrape in time; their series are absent.")
 METRIC(SCRAPE_DROPPED, NODE,       8, "culvert_scrape_dropped_rows",            COUNTER,   "",        BROKER, "Label sets left out of scrapes because the tables of the node were full.")

@@ -12,8 +12,10 @@
 #include "base/fd.h"
 #include "base/json.h"
 #include "broker/broker.h"
+#include "broker/dashboard.h"
 #include "broker/dump.h"
 #include "broker/logging.h"
+#include "broker/metrics.h"
 #include "broker/warden.h"
 #include "conn/web.h"
 
@@ -98,6 +100,17 @@ static void serve_dump(void *ctx, struct web_conn *conn, const struct http_reque
 	dump_serve(ctx, conn);
 }
 
+static void serve_state(void *ctx, struct web_conn *conn, const struct http_request *request)
+{
+	(void)request;
+	dump_serve_state(ctx, conn);
+}
+
+static void serve_metrics(void *ctx, struct web_conn *conn, const struct http_request *request)
+{
+	metrics_serve(ctx, conn, request);
+}
+
 static void serve_quit(void *ctx, struct web_conn *conn, const struct http_request *request)
 {
 	struct broker *broker = ctx;
@@ -140,11 +153,16 @@ static const struct web_route ADMIN_ROUTES[] = {
         {"/debug/pprof/profile", 0, serve_profile},
         {"/debug/pprof/heap", 0, serve_heap},
         {"/debug/pprof/heap/profiling", 0, serve_heap},
+        {"/culvert/", GET_ONLY, dashboard_serve},
+        {"/culvert/metrics", GET_ONLY, serve_metrics},
         {"/culvert/pods", GET_ONLY, serve_pods},
+        {"/culvert/state", GET_ONLY, serve_state},
+        {"/culvert/dashboard.css", GET_ONLY, dashboard_serve},
+        {"/culvert/dashboard.js", GET_ONLY, dashboard_serve},
 };
 #define ADMIN_ROUTE_CNT (sizeof(ADMIN_ROUTES) / sizeof(ADMIN_ROUTES[0]))
 
-/* What the index says of each path, in its order; the index itself has no row. */
+/* What the index says of each path, in its order; NULL = it has no row. */
 static const char *const ADMIN_TEXTS[] = {
         NULL,
         "mesh, pods, certificates and settings as JSON",
@@ -153,7 +171,12 @@ static const char *const ADMIN_TEXTS[] = {
         "CPU profile: says how to take one",
         "heap profile: says where to look",
         "heap profile: says where to look",
+        "the pods of this node, live",
+        "the metrics of 15020",
         "the pods of this node and their processes",
+        "connections, certificates and health as JSON",
+        NULL,
+        NULL,
 };
 _Static_assert(sizeof(ADMIN_TEXTS) / sizeof(ADMIN_TEXTS[0]) == ADMIN_ROUTE_CNT, "a text for each path");
 
@@ -165,9 +188,10 @@ static void serve_index(void *ctx, struct web_conn *conn, const struct http_requ
 	buf_init(&body, INDEX_MAX);
 	buf_add_str(&body, "<!DOCTYPE html>\n<html lang=\"en\">\n<head><title>Ztunnel Admin</title></head>\n"
 	                   "<body>\n<h1>Ztunnel Admin</h1>\n<table>\n");
-	for (size_t i = 1; i < ADMIN_ROUTE_CNT; i++)
-		buf_printf(&body, "<tr><td><a href=\"%s\">%s</a></td><td>%s</td></tr>\n",
-		        ADMIN_ROUTES[i].path + 1, ADMIN_ROUTES[i].path + 1, ADMIN_TEXTS[i]);
+	for (size_t i = 0; i < ADMIN_ROUTE_CNT; i++)
+		if (ADMIN_TEXTS[i])
+			buf_printf(&body, "<tr><td><a href=\"%s\">%s</a></td><td>%s</td></tr>\n",
+			        ADMIN_ROUTES[i].path + 1, ADMIN_ROUTES[i].path + 1, ADMIN_TEXTS[i]);
 	buf_add_str(&body, "</table>\n</body>\n</html>\n");
 	web_reply(conn, 200, "text/html; charset=utf-8", body.data, body.len);
 	buf_done(&body);

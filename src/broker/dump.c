@@ -14,6 +14,9 @@
 
 static const char TARGET[] = "ztunnel::admin";
 
+/* Room for the names of what is pending. */
+#define PENDING_MAX 256
+
 /* A dump under way. */
 struct dump {
 	struct web_wait wait;
@@ -22,6 +25,7 @@ struct dump {
 	struct silo_states *states;
 	struct json json;
 	struct buf *out;         /* the piece being written */
+	bool is_short;           /* of the parts only those of /culvert/state */
 	size_t part;             /* index into PARTS */
 	bool is_open;            /* the part's key and opening bracket are written */
 	size_t at;               /* element of the part */
@@ -163,6 +167,22 @@ static int version(struct dump *dump)
 	return 0;
 }
 
+static int health(struct dump *dump)
+{
+	char pending[PENDING_MAX];
+	broker_pending_text(dump->broker, pending, sizeof(pending));
+	json_kv_bool(&dump->json, "isReady", !pending[0]);
+	json_kv_str(&dump->json, "pending", pending);
+	return 0;
+}
+
+/* Where a part belongs. */
+enum {
+	IN_DUMP = 1,   /* /config_dump */
+	IN_STATE = 2,  /* /culvert/state */
+	FOR_AGENT = 4, /* in the dump only where there is a node agent (control.md 14) */
+};
+
 /* What surrounds the elements of a part. */
 enum brackets {
 	AROUND_ARRAY,  /* [] */
@@ -176,21 +196,22 @@ static const struct part {
 	const char *key;
 	enum brackets around;
 	part_fn *go_on; /* NULL: brackets only */
-	bool is_shared; /* only where there is a node agent (control.md 14) */
+	unsigned where; /* IN_DUMP, IN_STATE */
 } PARTS[] = {
-        {"certificates", AROUND_ARRAY, certificates, false},
-        {"config", AROUND_OBJECT, config, false},
-        {"policies", AROUND_ARRAY, policies, false},
-        {"services", AROUND_ARRAY, services, false},
-        {"stagedServices", AROUND_OBJECT, staged_services, false},
-        {"staticConfig", AROUND_OPEN, NULL, false},
-        {"policies", AROUND_ARRAY, static_policies, false},
-        {"services", AROUND_ARRAY, static_services, false},
-        {"workloads", AROUND_ARRAY, static_workloads, false},
-        {NULL, AROUND_CLOSE, NULL, false},
-        {"version", AROUND_OBJECT, version, false},
-        {"workloadState", AROUND_OBJECT, workload_state, true},
-        {"workloads", AROUND_ARRAY, workloads, false},
+        {"certificates", AROUND_ARRAY, certificates, IN_DUMP | IN_STATE},
+        {"config", AROUND_OBJECT, config, IN_DUMP},
+        {"health", AROUND_OBJECT, health, IN_STATE},
+        {"policies", AROUND_ARRAY, policies, IN_DUMP},
+        {"services", AROUND_ARRAY, services, IN_DUMP},
+        {"stagedServices", AROUND_OBJECT, staged_services, IN_DUMP},
+        {"staticConfig", AROUND_OPEN, NULL, IN_DUMP},
+        {"policies", AROUND_ARRAY, static_policies, IN_DUMP},
+        {"services", AROUND_ARRAY, static_services, IN_DUMP},
+        {"workloads", AROUND_ARRAY, static_workloads, IN_DUMP},
+        {NULL, AROUND_CLOSE, NULL, IN_DUMP},
+        {"version", AROUND_OBJECT, version, IN_DUMP | IN_STATE},
+        {"workloadState", AROUND_OBJECT, workload_state, IN_DUMP | IN_STATE | FOR_AGENT},
+        {"workloads", AROUND_ARRAY, workloads, IN_DUMP},
 };
 #define PART_CNT (sizeof(PARTS) / sizeof(PARTS[0]))
 
@@ -216,11 +237,18 @@ static void close_part(struct dump *dump, const struct part *part)
 	dump->part++;
 }
 
+static bool is_wanted(const struct dump *dump, const struct part *part)
+{
+	if (dump->is_short)
+		return part->where & IN_STATE;
+	return (part->where & IN_DUMP) && !(part->where & FOR_AGENT && dump->broker->settings.dedicated);
+}
+
 static int write_piece(struct dump *dump)
 {
 	while (dump->part < PART_CNT && !is_full(dump)) {
 		const struct part *part = &PARTS[dump->part];
-		if (part->is_shared && dump->broker->settings.dedicated) {
+		if (!is_wanted(dump, part)) {
 			dump->part++;
 			continue;
 		}
@@ -281,7 +309,7 @@ static void begin(void *ctx)
 	web_stream(dump->wait.conn, 200, &type, 1, &dump->source);
 }
 
-void dump_serve(struct broker *broker, struct web_conn *conn)
+static void start(struct broker *broker, struct web_conn *conn, bool is_short)
 {
 	if (broker->dump_cnt >= DUMPS_MAX) {
 		web_reply_text(conn, 503, "text/plain", "too many dumps at once, try again\n");
@@ -293,6 +321,7 @@ void dump_serve(struct broker *broker, struct web_conn *conn)
 		return;
 	}
 	*dump = (struct dump){.broker = broker,
+	        .is_short = is_short,
 	        .wait = {.gone = on_gone},
 	        .source = {.next = next_piece, .done = on_done},
 	        .service = {.json = &dump->json}};
@@ -306,4 +335,14 @@ void dump_serve(struct broker *broker, struct web_conn *conn)
 	web_conn_wait(conn, &dump->wait);
 	if (silo_states_is_complete(dump->states))
 		begin(dump);
+}
+
+void dump_serve(struct broker *broker, struct web_conn *conn)
+{
+	start(broker, conn, false);
+}
+
+void dump_serve_state(struct broker *broker, struct web_conn *conn)
+{
+	start(broker, conn, true);
 }

@@ -14,4 +14,10 @@ struct web_conn;
 /* Answers with the dump once all silos have told their state, or their time is up. */
 void dump_serve(struct broker *broker, struct web_conn *conn);
 
+/*
+ * Answers with the short dump of /culvert/state: certificates, version and workloadState as there, and
+ * `health` with isReady and pending, what 15021 says.
+ */
+void dump_serve_state(struct broker *broker, struct web_conn *conn);
+
 #endif

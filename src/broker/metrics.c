@@ -341,9 +341,8 @@ static void on_gone(struct web_wait *wait)
 	reader_free(list_entry(wait, struct reader, wait));
 }
 
-static void serve(void *ctx, struct web_conn *conn, const struct http_request *request)
+void metrics_serve(struct broker *broker, struct web_conn *conn, const struct http_request *request)
 {
-	struct broker *broker = ctx;
 	struct metrics *metrics = broker->metrics;
 	struct reader *reader = mem_zalloc(1, sizeof(*reader));
 	struct scrape *scrape = metrics->gathering ? metrics->gathering : scrape_start(metrics);
@@ -359,6 +358,11 @@ static void serve(void *ctx, struct web_conn *conn, const struct http_request *r
 	list_add_tail(&scrape->readers, &reader->node);
 	reader->wait.gone = on_gone;
 	web_conn_wait(conn, &reader->wait);
+}
+
+static void serve(void *ctx, struct web_conn *conn, const struct http_request *request)
+{
+	metrics_serve(ctx, conn, request);
 }
 
 static const struct web_route ROUTES[] = {

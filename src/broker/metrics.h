@@ -21,7 +21,9 @@
 #include "pb/ipc.h"
 
 struct broker;
+struct http_request;
 struct metrics;
+struct web_conn;
 
 /* Time for the silos to answer, ms. */
 #define METRICS_GATHER_MS 1000
@@ -50,6 +52,9 @@ int metrics_new(struct broker *broker);
 
 /* Listens on the port of the settings, 15020. 0, or a negative code with text. */
 int metrics_start(struct broker *broker, struct err *err);
+
+/* Serves one request for the metrics, on whichever server. */
+void metrics_serve(struct broker *broker, struct web_conn *conn, const struct http_request *request);
 
 /* Stops to listen, what is being read goes on; counting too. */
 void metrics_drain(struct broker *broker);

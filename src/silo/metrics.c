@@ -137,6 +137,22 @@ static void traffic_labels(struct metric_labels *labels, const struct access *ac
 
 /* --- connections --------------------------------------------------------- */
 
+/* The sums over all that the workload does; NULL without memory. */
+static struct metric_row *workload_row(struct metrics *metrics)
+{
+	return metric_table_row(&metrics->table, METRIC_SET_WORKLOAD, "", 0);
+}
+
+/* Received and sent are the connection's, by who opened it; a workload's own view depends on its side. */
+static void count_workload(struct metrics_conn *conn, uint64_t received, uint64_t sent)
+{
+	struct metric_row *row = workload_row(conn->metrics);
+	if (!row)
+		return;
+	metric_row_add(row, METRIC_COL_SILO_RECEIVED, conn->is_inbound ? received : sent);
+	metric_row_add(row, METRIC_COL_SILO_SENT, conn->is_inbound ? sent : received);
+}
+
 void metrics_open(
         struct silo *silo, struct metrics_conn *conn, const struct access *access, struct pump *const *pump)
 {
@@ -151,7 +167,12 @@ void metrics_open(
 	metric_row_add(row, METRIC_COL_OPENED, 1);
 	metric_row_add(row, METRIC_COL_RECEIVED, 0);
 	metric_row_add(row, METRIC_COL_SENT, 0);
-	*conn = (struct metrics_conn){.metrics = metrics, .row = row, .pump = pump};
+	*conn = (struct metrics_conn){
+	        .metrics = metrics, .row = row, .pump = pump, .is_inbound = access->is_inbound};
+	row = workload_row(metrics);
+	if (row)
+		metric_row_add(row, METRIC_COL_SILO_OPENED, 1);
+	count_workload(conn, 0, 0);
 	list_init(&conn->node);
 	list_add_tail(&metrics->live, &conn->node);
 }
@@ -165,6 +186,7 @@ static void count_bytes(struct metrics_conn *conn)
 	uint64_t sent = pump_sent(*conn->pump);
 	metric_row_add(conn->row, METRIC_COL_RECEIVED, received - conn->received);
 	metric_row_add(conn->row, METRIC_COL_SENT, sent - conn->sent);
+	count_workload(conn, received - conn->received, sent - conn->sent);
 	conn->received = received;
 	conn->sent = sent;
 }

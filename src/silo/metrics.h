@@ -36,6 +36,7 @@ struct metrics_conn {
 	struct pump *const *pump; /* where the owner keeps its pump; *pump may be NULL */
 	uint64_t received;        /* of its bytes, those that are in the row already */
 	uint64_t sent;
+	bool is_inbound;
 };
 
 /* Frees everything. */

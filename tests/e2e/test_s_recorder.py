@@ -106,7 +106,9 @@ def test_s04_policy_and_drain(mesh):
 
 def test_s05_numbers_and_ring(mesh):
     client, outside = mesh.pods["client"], mesh.pods["outside"]
-    many = "import socket,sys\nfor _ in range(300):\n s=socket.create_connection((sys.argv[1],8080),20)\n s.close()"
+    # Nobody listens there: the way fails, which is an event like others.
+    many = "import socket,sys\nfor _ in range(300):\n" \
+        " try:\n  s=socket.create_connection((sys.argv[1],8099),20)\n  s.recv(1)\n except ConnectionError: pass"
     client.run("python3", "-c", many, outside.ip, timeout=60)
     wait_for("all of them", lambda: told(mesh, client)["lastSeq"] == 300)
     got = told(mesh, client)
