@@ -14,6 +14,8 @@
 #include "broker/broker.h"
 #include "broker/dashboard.h"
 #include "broker/dump.h"
+#include "broker/dump_config.h"
+#include "broker/explain.h"
 #include "broker/logging.h"
 #include "broker/metrics.h"
 #include "broker/warden.h"
@@ -29,6 +31,9 @@
 #define PENDING_MAX 256
 /* Most bytes of the list of pods: LIMIT_PODS rows of names. */
 #define PODS_MAX (16u << 20)
+
+/* Bytes of the versions. */
+#define VERSION_MAX 4096
 
 /* Bytes of the index page: a row of some 150 bytes a path. */
 #define INDEX_MAX 8192
@@ -143,6 +148,26 @@ static void serve_heap(void *ctx, struct web_conn *conn, const struct http_reque
 	        "are named by /culvert/pods.\n");
 }
 
+static void serve_explain(void *ctx, struct web_conn *conn, const struct http_request *request)
+{
+	explain_serve(ctx, conn, request);
+}
+
+static void serve_version(void *ctx, struct web_conn *conn, const struct http_request *request)
+{
+	const struct broker *broker = ctx;
+	struct buf body;
+	struct json json;
+	(void)request;
+	buf_init(&body, VERSION_MAX);
+	json_init(&json, &body, true);
+	json_obj(&json);
+	dump_version(&json, &broker->settings);
+	json_obj_end(&json);
+	web_reply(conn, 200, "application/json", body.data, body.len);
+	buf_done(&body);
+}
+
 static void serve_index(void *ctx, struct web_conn *conn, const struct http_request *request);
 
 static const struct web_route ADMIN_ROUTES[] = {
@@ -156,6 +181,8 @@ static const struct web_route ADMIN_ROUTES[] = {
         {"/culvert/", GET_ONLY, dashboard_serve},
         {"/culvert/metrics", GET_ONLY, serve_metrics},
         {"/culvert/pods", GET_ONLY, serve_pods},
+        {EXPLAIN_PATH, GET_ONLY, serve_explain},
+        {"/culvert/version", GET_ONLY, serve_version},
         {"/culvert/state", GET_ONLY, serve_state},
         {"/culvert/dashboard.css", GET_ONLY, dashboard_serve},
         {"/culvert/dashboard.js", GET_ONLY, dashboard_serve},
@@ -174,6 +201,8 @@ static const char *const ADMIN_TEXTS[] = {
         "the pods of this node, live",
         "the metrics of 15020",
         "the pods of this node and their processes",
+        "what would become of a connection: ?from=POD&amp;to=NAME&amp;port=N",
+        "the version of this daemon",
         "connections, certificates and health as JSON",
         NULL,
         NULL,
