@@ -321,6 +321,9 @@ static void fill_gauges(struct metrics *metrics)
 		row->values[METRIC_COL_SILO_CONNS] = silo->conn_cnt;
 		metric_row_add(row, METRIC_COL_SILO_OVERFLOW, 0);
 	}
+	row = workload_row(metrics);
+	for (unsigned col = 0; row && col < metric_cols(METRIC_SET_WORKLOAD); col++)
+		metric_row_add(row, col, 0);
 	for (int i = 0; i < 2; i++) {
 		metric_labels_init(&labels);
 		metric_labels_add(&labels, reporter(i == 1));

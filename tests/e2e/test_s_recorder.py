@@ -1,13 +1,19 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
 """The pod's flight recorder: phases, who closed, numbers, waiting; the rest of the pod's socket."""
+import html
 import json
+import os
+import re
+import shutil
 import subprocess
 import threading
 import time
 
+import pytest
+
 from culvert_e2e.lab import run, wait_for
-from test_a_basic import mesh, serve  # noqa: F401
-from test_p_admin import ask_pod, hold, pod_socket
+from test_a_basic import mesh  # noqa: F401
+from test_p_admin import ask, ask_pod, hold, pod_socket
 
 PHASES = ["lookup", "policy", "certificate", "tcp", "tls", "connect", "firstByte"]
 KEYS = ["seq", "time", "direction", "protocol", "src", "originalDst", "actualDst", "peerIdentity", "attempts", "phases",
@@ -141,3 +147,64 @@ def test_s06_waiting(mesh):
     held = subprocess.Popen(["curl", "-s", "--unix-socket", pod_socket(mesh, client), "http://x/events?after=1&wait=10000"])
     mesh.delete(client)
     assert held.wait(timeout=30) != 0
+
+
+# --- the page ------------------------------------------------------------------------------------------
+
+
+def chromium():
+    """A headless browser, where there is one: it is too large to be fetched for one test."""
+    found = os.environ.get("CULVERT_CHROMIUM") or shutil.which("chromium") or shutil.which("chromium-browser")
+    if not found:
+        pytest.skip("no chromium (CULVERT_CHROMIUM, or in PATH)")
+    return found
+
+
+def browse(lab, tmp_path, size="1280,900"):
+    """The page's DOM after its scripts have run for a while, and a picture of it in tmp_path."""
+    base = ["ip", "netns", "exec", lab.node, chromium(), "--headless=new", "--no-sandbox", "--disable-gpu", "--disable-dev-shm-usage",
+            "--no-first-run", f"--user-data-dir={tmp_path / 'profile'}", f"--window-size={size}", "--virtual-time-budget=9000"]
+    dom = run(*base, "--dump-dom", "http://127.0.0.1:15000/culvert/", timeout=120).stdout
+    run(*base, f"--screenshot={tmp_path / 'page.png'}", "http://127.0.0.1:15000/culvert/", timeout=120)
+    return dom
+
+
+def cells(dom, table):
+    """Texts of a table body's cells, row by row."""
+    body = re.search(rf'<tbody id="{table}">(.*?)</tbody>', dom, re.S)[1]
+    return [[html.unescape(re.sub(r"<[^>]*>", "", cell)) for cell in re.findall(r"<td.*?>(.*?)</td>", row, re.S)]
+            for row in re.findall(r"<tr.*?>(.*?)</tr>", body, re.S)]
+
+
+def test_s20_page_files(mesh):
+    def head_of(path):
+        return run("ip", "netns", "exec", mesh.node, "curl", "-sS", "-D", "-", f"http://127.0.0.1:15000{path}").stdout.lower()
+    page = head_of("/culvert/")
+    assert "content-security-policy: default-src 'none'; script-src 'self'" in page and "x-content-type-options: nosniff" in page
+    refs = re.findall(r'(?:src|href)="([^"]*)"', page)
+    assert refs and all(not re.match(r"[a-z]+:(?!,)|/", ref) for ref in refs), "offline, and behind a prefix"
+    for ref in ("dashboard.css", "dashboard.js"):
+        text = head_of(f"/culvert/{ref}")
+        assert text.startswith("http/1.1 200") and "http" not in text.partition("\r\n\r\n")[2].replace("http://www.w3.org/2000/svg", "")
+    status, _, body = ask(mesh, "/culvert/state")
+    state = json.loads(body)
+    assert status == 200 and list(state) == ["certificates", "health", "version", "workloadState"]
+    assert state["health"] == {"isReady": True, "pending": ""} and len(state["workloadState"]) == 2
+    assert "culvert_silo_connections_opened_total" in ask(mesh, "/culvert/metrics")[2]
+    assert ask(mesh, "/culvert/", "POST")[0] == 405 and ask(mesh, "/culvert/x")[0] == 404
+    assert 'href="culvert/"' in ask(mesh, "/")[2]
+
+
+def test_s21_page_shows_the_node(mesh, tmp_path):
+    client, server = mesh.pods["client"], mesh.pods["server"]
+    for _ in range(3):
+        hold(client, server.ip, 8080)
+    wait_for("certificates", lambda: json.loads(ask_pod(mesh, client, "/certificate")[1])["isAvailable"])
+    dom = browse(mesh, tmp_path)
+    assert re.search(r'id="health"[^>]*>ready<', dom), dom
+    assert not re.search(r'id="banner"(?![^>]*hidden)', dom)
+    rows = cells(dom, "pods")
+    assert [row[0] for row in rows] == ["default/client", "default/server"]
+    assert [row[1] for row in rows] == ["Up", "Up"] and rows[0][2] == "3"
+    assert all(row[10].startswith("in ") for row in rows), "certificates"
+    assert (tmp_path / "page.png").stat().st_size > 10000

@@ -146,7 +146,7 @@ const COLUMNS = [
   {id: "cpu", title: "CPU", num: true, show: (p) => percent(p.cpu)},
   {id: "rss", title: "Memory", num: true, show: (p) => bytes(p.rss)},
   {id: "restarts", title: "Crashes", num: true, show: (p) => String(p.restarts)},
-  {id: "expires", title: "Certificate", show: (p) => isNumber(p.expires) ? span(p.expires) : "none"},
+  {id: "expires", title: "Certificate ends", show: (p) => isNumber(p.expires) ? span(p.expires) : "none"},
 ];
 
 function spark(history) {

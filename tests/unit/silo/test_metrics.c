@@ -152,6 +152,7 @@ static void test_flags(void **state)
 	metrics_close(&conns[1], "connection failed: x");
 	metrics_close(&conns[2], "connection closed due to connection drain");
 	struct ipc_answer_metrics answer = collect(silo, &arena);
+	assert_int_equal(only(&answer, METRIC_SET_WORKLOAD)->values[0], 3);
 	size_t rows = 0;
 	for (size_t i = 0; i < answer.metric_cnt; i++) {
 		const struct ipc_metric *m = &answer.metrics[i];
@@ -245,7 +246,8 @@ static void test_events(void **state)
 	/* A second look at a silo that has counted nothing: its gauges only. */
 	silo = new_silo();
 	answer = collect(silo, &arena);
-	assert_int_equal(answer.metric_cnt, 3);
+	assert_int_equal(answer.metric_cnt, 4);
+	assert_int_equal(only(&answer, METRIC_SET_WORKLOAD)->value_cnt, 3);
 	arena_unref(arena);
 	metrics_done(silo);
 }
