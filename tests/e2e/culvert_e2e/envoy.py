@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""Envoy as istio uses it beside ztunnel: a waypoint, and an east-west gateway. Static configurations, one process a pod."""
+"""Envoy as istio uses it beside ztunnel: waypoint, east-west gateway, ingress gateway, and a sidecar behind an application
+tunnel. Static configurations, one process a pod."""
 from __future__ import annotations
 
 import json
@@ -64,25 +65,53 @@ def gateway(ip, files, to, port=15008):
                                  "clusters": [_endpoint("remote", _address(*to))]}}
 
 
-def waypoint(ip, files, to, authority, identity, port=15008):
-    """Waypoint: ends our tunnel and opens its own to `to`, (ip, port), which must be `identity`, for `authority`."""
+def _tunnels_to(to, files, identity):
+    """A cluster whose connections are HBONE tunnels to `to`, (ip, port), pooled as Envoy pools."""
     tls = {"@type": f"{API}.transport_sockets.tls.v3.UpstreamTlsContext", "common_tls_context": _files(
         *files, match_typed_subject_alt_names=[{"san_type": "URI", "matcher": {"exact": identity}}])}
     h2 = {"@type": "type.googleapis.com/envoy.extensions.upstreams.http.v3.HttpProtocolOptions",
           "explicit_http_config": {"http2_protocol_options": {"allow_connect": True}}}
+    return _endpoint("pod", _address(*to),
+                     transport_socket={"name": "envoy.transport_sockets.tls", "typed_config": tls},
+                     typed_extension_protocol_options={"envoy.extensions.upstreams.http.v3.HttpProtocolOptions": h2})
+
+
+def _into_tunnel(authority):
+    """A filter chain that sends each connection as a CONNECT for the authority."""
     proxy = {"@type": f"{API}.filters.network.tcp_proxy.v3.TcpProxy", "stat_prefix": "out", "cluster": "pod",
              "tunneling_config": {"hostname": authority}}
-    inner = {"name": "inner", "internal_listener": {}, "filter_chains": [
-        {"filters": [{"name": "envoy.filters.network.tcp_proxy", "typed_config": proxy}]}]}
-    clusters = [
-        _endpoint("inner", {"envoy_internal_address": {"server_listener_name": "inner"}}),
-        _endpoint("pod", _address(*to),
-                  transport_socket={"name": "envoy.transport_sockets.tls", "typed_config": tls},
-                  typed_extension_protocol_options={"envoy.extensions.upstreams.http.v3.HttpProtocolOptions": h2}),
-    ]
+    return [{"filters": [{"name": "envoy.filters.network.tcp_proxy", "typed_config": proxy}]}]
+
+
+def waypoint(ip, files, to, authority, identity, port=15008):
+    """Waypoint: ends our tunnel and opens its own to `to`, (ip, port), which must be `identity`, for `authority`."""
+    inner = {"name": "inner", "internal_listener": {}, "filter_chains": _into_tunnel(authority)}
+    clusters = [_endpoint("inner", {"envoy_internal_address": {"server_listener_name": "inner"}}),
+                _tunnels_to(to, files, identity)]
     return {"bootstrap_extensions": [{"name": "envoy.bootstrap.internal_listener", "typed_config": {
                 "@type": f"{API}.bootstrap.internal_listener.v3.InternalListener"}}],
             "static_resources": {"listeners": [_terminate(ip, port, files, "inner"), inner], "clusters": clusters}}
+
+
+def ingress(ip, files, to, authority, identity, port=8080):
+    """Ingress gateway: TCP from outside, each connection a stream of pooled tunnels to `to`, (ip, port)."""
+    listener = {"name": "in", "address": _address(ip, port), "filter_chains": _into_tunnel(authority)}
+    return {"static_resources": {"listeners": [listener], "clusters": [_tunnels_to(to, files, identity)]}}
+
+
+def behind_proxy_header(port, to, log):
+    """Application tunnel: takes PROXY headers on loopback, writes who the client was to `log`, passes on to `to`."""
+    words = {"@type": f"{API}.access_loggers.file.v3.FileAccessLog", "path": str(log), "log_format": {"text_format_source": {
+        "inline_string": "%DOWNSTREAM_REMOTE_ADDRESS% %DOWNSTREAM_LOCAL_ADDRESS% %DYNAMIC_METADATA(client:identity)%\n"}}}
+    proxy = {"@type": f"{API}.filters.network.tcp_proxy.v3.TcpProxy", "stat_prefix": "app", "cluster": "app",
+             "access_log": [{"name": "envoy.access_loggers.file", "typed_config": words}]}
+    header = {"@type": f"{API}.filters.listener.proxy_protocol.v3.ProxyProtocol",
+              "rules": [{"tlv_type": 0xD0, "on_tlv_present": {"metadata_namespace": "client", "key": "identity"}}]}
+    listeners = [{"name": ip, "address": _address(ip, port),
+                  "listener_filters": [{"name": "envoy.filters.listener.proxy_protocol", "typed_config": header}],
+                  "filter_chains": [{"filters": [{"name": "envoy.filters.network.tcp_proxy", "typed_config": proxy}]}]}
+                 for ip in ("127.0.0.1", "::1")]
+    return {"static_resources": {"listeners": listeners, "clusters": [_endpoint("app", _address(*to))]}}
 
 
 def start(pod, config, tmp):
