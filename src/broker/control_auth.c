@@ -195,6 +195,17 @@ static int read_system(const struct settings *settings, struct buf *out, struct 
 	return err_set(err, -ENOENT, "the system has no bundle of root certificates");
 }
 
+/* Roots without a certificate would refuse everybody in words about the server, which is not at fault. */
+static int refuse_empty(const struct control_auth *auth, struct tls_trust *trust, struct err *err)
+{
+	if (!tls_trust_is_empty(trust))
+		return 0;
+	tls_trust_unref(trust);
+	if (auth->roots_kind == CONTROL_ROOTS_FILE)
+		return err_set(err, -EINVAL, "no certificate in root certificates %s", auth->roots);
+	return err_set(err, -EINVAL, "no certificate in the root certificates");
+}
+
 int control_auth_trust(const struct control_auth *auth, struct tls_trust **ret_trust, struct err *err)
 {
 	const struct tls_policy policy = {
@@ -209,10 +220,15 @@ int control_auth_trust(const struct control_auth *auth, struct tls_trust **ret_t
 	else if (buf_add_str(&pem, auth->roots) < 0)
 		r = err_sys(err, pem.err, "root certificates");
 	const char *text = r == 0 ? buf_cstr(&pem) : NULL;
+	struct tls_trust *trust = NULL;
 	if (r == 0 && !text)
 		r = err_sys(err, -ENOMEM, "root certificates");
 	if (r == 0)
-		r = tls_trust_new(text, pem.len, auth->host, auth->alt_name, &policy, ret_trust, err);
+		r = tls_trust_new(text, pem.len, auth->host, auth->alt_name, &policy, &trust, err);
+	if (r == 0)
+		r = refuse_empty(auth, trust, err);
+	if (r == 0)
+		*ret_trust = trust;
 	buf_done(&pem);
 	return r;
 }

@@ -65,6 +65,11 @@ int tls_trust_new(const char *roots, size_t roots_len, const char *name, const c
 	return 0;
 }
 
+bool tls_trust_is_empty(const struct tls_trust *trust)
+{
+	return trust->roots.cnt == 0;
+}
+
 struct tls_trust *tls_trust_ref(struct tls_trust *trust)
 {
 	trust->refs++;

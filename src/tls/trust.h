@@ -7,6 +7,7 @@
 #ifndef TLS_TRUST_H
 #define TLS_TRUST_H
 
+#include <stdbool.h>
 #include <stddef.h>
 
 #include "tls/identity.h"
@@ -17,7 +18,7 @@ struct tls_trust;
 /*
  * `roots` is PEM text of `roots_len` bytes (configured, or the content of the
  * system's bundle); unusable blocks are skipped and no root at all is no error
- * here: every handshake then fails. `name` is the host of the address, a DNS
+ * here, see tls_trust_is_empty(). `name` is the host of the address, a DNS
  * name (sent as SNI, checked against the DNS SANs) or an IP literal without
  * brackets (no SNI, checked against the IP SANs). `alt_name` is a second name
  * the certificate may carry instead, NULL = none. All texts are only read.
@@ -25,6 +26,9 @@ struct tls_trust;
  */
 int tls_trust_new(const char *roots, size_t roots_len, const char *name, const char *alt_name,
         const struct tls_policy *policy, struct tls_trust **ret_trust, struct err *err);
+
+/* Whether it has no root at all, so that no handshake can succeed. */
+bool tls_trust_is_empty(const struct tls_trust *trust);
 
 /* Takes one more reference; returns `trust`. */
 struct tls_trust *tls_trust_ref(struct tls_trust *trust);

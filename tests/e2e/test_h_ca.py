@@ -319,13 +319,17 @@ def test_h22_root_rotation(lab, ca):
 
 
 def test_h23_root_file_is_read_again(lab, ca):
-    """The CA moves to a certificate of another root: the file's change is enough, without a restart."""
+    """Garbage in the file leaves the roots in use; when the CA moves to another root, the file's change is enough."""
     client, server = lab.pod("client"), lab.pod("server")
     roots = lab.tmp / "ca-roots.pem"
     roots.write_text((ca.folder / "server-root.pem").read_text())
     ca.script(ttl=16)
     start(lab, ca, client, server, served=[server], CA_ROOT_CA=roots)
     works(lab)
+    roots.write_text("garbage")
+    before = len(ca.calls(client.spiffe))
+    lab.wait_log("the root certificates read before stay in use", str(roots), timeout=40)
+    wait_for("a renewal meanwhile", lambda: len(ca.calls(client.spiffe)) > before, timeout=40)
     ca.stop()
     ca.start()
     new = roots.with_suffix(".new")
