@@ -170,6 +170,26 @@ class Client:
         assert sum(int(line.split()[1]) for line in lines) == 1, "the connection was not kept"
         return 50
 
+    def scrape(self, task):
+        """The daemon's metrics, through its own silo."""
+        res = subprocess.run(["curl", "-sS", "--max-time", str(ANSWER_S), f"http://{task['host']}:{task['port']}/metrics"],
+                             text=True, capture_output=True)
+        assert res.returncode == 0 and "istio_build" in res.stdout, res.stderr
+        return 1
+
+    def dns(self, task):
+        """The address of a service, from whatever server the pod is said to have."""
+        name = b"".join(bytes([len(part)]) + part for part in task["name"].encode().split(b".")) + b"\0"
+        number = os.urandom(2)
+        with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as sock:
+            sock.settimeout(5)
+            sock.connect((task["host"], task["port"]))
+            sock.send(number + bytes([1, 0, 0, 1, 0, 0, 0, 0, 0, 0]) + name + bytes([0, 1, 0, 1]))
+            answer = sock.recv(4096)
+        assert answer[:2] == number and answer[3] & 15 == 0, "an error is the answer"
+        assert socket.inet_aton(task["answer"]) in answer, "another address is the answer"
+        return 1
+
     def refused(self, task):
         """Nobody listens there: the connection ends without a byte, and soon."""
         try:
