@@ -119,7 +119,7 @@ static void step_pings(struct link *link)
 		/* A server says good-bye even to a peer that seems dead (dataplane 6). */
 		if (link->h2_config.is_server && h2_goaway(link->h2, H2_NO_ERROR) == 0)
 			link_last_words(link);
-		link_end(link, ERR_H2_PING_TIMEOUT, -EPIPE, NULL);
+		link_end(link, ERR_H2_PING_TIMEOUT, -ETIMEDOUT, NULL);
 		return;
 	}
 	set_ping_timer(link);

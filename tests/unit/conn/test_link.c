@@ -379,7 +379,8 @@ static void notices_dead_peers(void **state)
 	int fd[2];
 	h2_config_init(&h2, false);
 	h2.ping_interval_ms = 60;
-	h2.ping_timeout_ms = 120;
+	/* A loaded machine may stop us for longer than a PING takes. */
+	h2.ping_timeout_ms = 1000;
 	opts.h2 = &h2;
 	lab_tcp(fd);
 	end_start(t, &t->client, lab_sock(&t->lab, fd[0]), opts);
@@ -392,7 +393,7 @@ static void notices_dead_peers(void **state)
 	uint64_t start = clock_ms();
 	lab_until(&t->lab, t->client.closed);
 	assert_int_equal(t->client.code, ERR_H2_PING_TIMEOUT);
-	assert_in_range(clock_ms() - start, 100, 2000);
+	assert_in_range(clock_ms() - start, 900, 20000);
 }
 
 /* Clear text, and a tunnel inside a tunnel (dataplane 4.7). */
