@@ -5,29 +5,13 @@
 #include <errno.h>
 #include <string.h>
 
-#include "base/utf8.h"
+#include "ctl/table.h"
 
 /* Bytes of one cell; longer ones are cut. */
 #define CELL_MAX 256
 
 /* Columns are this far apart. */
 #define GAP 2
-
-/* Replaces control characters (also those of ISO 6429 that UTF-8 writes with two bytes) and bytes that are no
- * UTF-8. */
-static void make_printable(char *text)
-{
-	size_t left = strlen(text);
-	for (char *at = text; left > 0;) {
-		unsigned char first = (unsigned char)at[0];
-		size_t len = utf8_char_len(at, left);
-		if (len == 0 || first < 0x20 || first == 0x7f ||
-		        (first == 0xc2 && (unsigned char)at[1] < 0xa0))
-			memset(at, '?', len > 0 ? len : 1);
-		at += len > 0 ? len : 1;
-		left -= len > 0 ? len : 1;
-	}
-}
 
 static const char *cell(const cJSON *row, const struct column *column, char *dst)
 {
@@ -39,7 +23,7 @@ static const char *cell(const cJSON *row, const struct column *column, char *dst
 		snprintf(dst, CELL_MAX, "%.0f", value->valuedouble);
 	else if (cJSON_IsBool(value))
 		snprintf(dst, CELL_MAX, "%s", cJSON_IsTrue(value) ? "true" : "false");
-	make_printable(dst);
+	table_make_printable(dst);
 	return dst[0] ? dst : "-";
 }
 

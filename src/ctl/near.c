@@ -1,0 +1,62 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/* Distances and the best of them; see near.h. */
+#include "ctl/near.h"
+
+#include <errno.h>
+#include <limits.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "ctl/ctl.h"
+#include "ctl/table.h"
+
+void near_init(struct near *near, const char *wanted)
+{
+	*near = (struct near){.wanted = wanted};
+	for (size_t i = 0; i < NEAR_MAX; i++)
+		near->away[i] = UINT_MAX;
+}
+
+/* The distance to the name, with its namespace if one was typed; what was typed may be the beginning. */
+static unsigned distance(const char *wanted, const char *name, const char *full)
+{
+	unsigned a = ctl_slips(wanted, name);
+	unsigned b = ctl_slips(wanted, full);
+	if (strncmp(full, wanted, strlen(wanted)) == 0)
+		return 1;
+	return a < b ? a : b;
+}
+
+void near_offer(struct near *near, const char *name, const char *ns)
+{
+	char full[NEAR_NAME_MAX];
+	int len = snprintf(full, sizeof(full), "%s.%s", name, ns);
+	unsigned away = len < (int)sizeof(full) ? distance(near->wanted, name, full) : UINT_MAX;
+	/* Half of what was typed may be wrong; beyond that it is another name. */
+	if (away > 1 + strlen(near->wanted) / 2)
+		return;
+	for (size_t i = 0; i < NEAR_MAX; i++) {
+		if (strcmp(near->names[i], full) == 0)
+			return;
+		if (away >= near->away[i])
+			continue;
+		memmove(&near->names[i + 1], &near->names[i], (NEAR_MAX - 1 - i) * sizeof(near->names[0]));
+		memmove(&near->away[i + 1], &near->away[i], (NEAR_MAX - 1 - i) * sizeof(near->away[0]));
+		memcpy(near->names[i], full, (size_t)len + 1);
+		near->away[i] = away;
+		return;
+	}
+}
+
+int near_fail(const struct near *near, const char *kind, struct err *err)
+{
+	char names[NEAR_MAX * (NEAR_NAME_MAX + 4)] = "";
+	for (size_t i = 0; i < NEAR_MAX && near->names[i][0]; i++) {
+		size_t len = strlen(names);
+		snprintf(names + len, sizeof(names) - len, "%s%s", i > 0 ? ", " : "", near->names[i]);
+	}
+	table_make_printable(names);
+	if (!names[0])
+		return err_set(err, -ESRCH, "there is no %s %s", kind, near->wanted);
+	return err_set(err, -ESRCH, "there is no %s %s; did you mean %s?", kind, near->wanted, names);
+}
