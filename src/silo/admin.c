@@ -3,26 +3,24 @@
 #include "silo/admin.h"
 
 #include <errno.h>
-#include <netinet/in.h>
-#include <netinet/tcp.h>
-#include <sys/socket.h>
+#include <stdio.h>
+#include <string.h>
 
 #include "base/clock.h"
 #include "base/fd.h"
 #include "base/json.h"
-#include "conn/link.h"
-#include "conn/sock.h"
 #include "conn/web.h"
 #include "silo/access.h"
+#include "silo/admin_conns.h"
 #include "silo/admin_events.h"
-#include "silo/delivery.h"
-#include "silo/outbound.h"
+#include "silo/admin_metrics.h"
 #include "silo/silo.h"
 
 /* Bytes of one answer. */
 #define BODY_MAX (8u << 20)
 
 #define GET_ONLY (1u << HTTP_GET)
+#define POST_ONLY (1u << HTTP_POST)
 
 /* --- answers ------------------------------------------------------------- */
 
@@ -40,162 +38,6 @@ static void begin_json(struct json *json, struct buf *body)
 {
 	buf_init(body, BODY_MAX);
 	json_init(json, body, true);
-}
-
-/* --- connections --------------------------------------------------------- */
-
-/* What the kernel says of a TCP connection (tcp(7), TCP_INFO). */
-static void put_tcp(struct json *json, int fd)
-{
-	struct tcp_info info = {0};
-	socklen_t len = sizeof(info);
-	if (getsockopt(fd, IPPROTO_TCP, TCP_INFO, &info, &len) < 0)
-		return;
-	json_key(json, "tcp");
-	json_obj(json);
-	json_kv_u64(json, "congestionWindow", info.tcpi_snd_cwnd);
-	json_kv_u64(json, "lost", info.tcpi_lost);
-	json_kv_u64(json, "retransmits", info.tcpi_total_retrans);
-	json_kv_u64(json, "rttMicroseconds", info.tcpi_rtt);
-	json_kv_u64(json, "rttVarianceMicroseconds", info.tcpi_rttvar);
-	json_kv_u64(json, "state", info.tcpi_state);
-	json_kv_u64(json, "unacked", info.tcpi_unacked);
-	json_obj_end(json);
-}
-
-static void put_tls(struct json *json, const struct link *link)
-{
-	if (!link_tls_version(link)[0])
-		return;
-	json_key(json, "tls");
-	json_obj(json);
-	json_kv_str(json, "cipher", link_tls_cipher(link));
-	json_kv_str(json, "group", link_tls_group(link));
-	json_kv_str(json, "peerIdentity", link_peer_identity(link));
-	json_kv_str(json, "version", link_tls_version(link));
-	json_obj_end(json);
-}
-
-/* One side of a connection, that lies in so many tunnels; what is inside of the outermost is its stream's. */
-static void put_leg(struct json *json, const char *key, const struct stream *stream, unsigned tunnels)
-{
-	struct link *link = NULL;
-	for (; stream && tunnels > 0; tunnels--) {
-		struct link *outer = link_of(stream);
-		/* The inner handshake is with the peer that counts. */
-		link = link ? link : outer;
-		stream = outer ? link_transport(outer) : NULL;
-	}
-	if (!stream)
-		return;
-	json_key(json, key);
-	json_obj(json);
-	put_tcp(json, sock_fd(stream));
-	if (link)
-		put_tls(json, link);
-	json_obj_end(json);
-}
-
-/* The list being written. */
-struct listing {
-	struct silo *silo;
-	struct json json;
-	size_t cnt; /* rows so far */
-};
-
-static void put_addr(struct json *json, const char *key, const struct addr *addr)
-{
-	char text[ADDR_STR_MAX];
-	json_kv_str(json, key, addr_format(addr, text));
-}
-
-static void put_age(struct listing *list, uint64_t start_ms)
-{
-	uint64_t now = clock_ms();
-	json_kv_u64(&list->json, "ageMilliseconds", now > start_ms ? now - start_ms : 0);
-}
-
-static bool put_outbound(void *ctx, const struct outbound_view *view)
-{
-	struct listing *list = ctx;
-	struct json *json = &list->json;
-	if (list->cnt++ >= ADMIN_CONNECTIONS_MAX)
-		return true;
-	json_obj(json);
-	put_addr(json, "actualDst", &view->actual_dst);
-	put_age(list, view->start_ms);
-	json_kv_str(json, "direction", "outbound");
-	if (view->pump) {
-		put_leg(json, "down", pump_down(view->pump), 0);
-		put_leg(json, "up", pump_up(view->pump), view->tunnels);
-	}
-	put_addr(json, "originalDst", &view->original_dst);
-	json_kv_str(json, "peerIdentity", view->peer_identity[0] ? view->peer_identity : NULL);
-	json_kv_str(json, "protocol", view->protocol);
-	json_kv_u64(json, "received", view->pump ? pump_sent(view->pump) : 0);
-	json_kv_u64(json, "sent", view->pump ? pump_received(view->pump) : 0);
-	put_addr(json, "src", &view->src);
-	json_obj_end(json);
-	return true;
-}
-
-/* The policy that lets it in now; null when none is needed. */
-static void put_policy(struct json *json, struct silo *silo, const struct delivery *d)
-{
-	const struct policy_set *set = context_policies(silo);
-	struct rbac_result result = {0};
-	if (set)
-		result = rbac_check(set->policies, set->cnt, &d->track.conn, NULL);
-	json_key(json, "policy");
-	if (!result.policy) {
-		json_null(json);
-		return;
-	}
-	struct buf name;
-	buf_init(&name, LIMIT_LOG_LINE);
-	buf_printf(&name, "%s/%s", result.policy->ns, result.policy->name);
-	json_strn(json, (const char *)name.data, name.len);
-	buf_done(&name);
-}
-
-static void put_inbound(struct listing *list, const struct delivery *d)
-{
-	struct json *json = &list->json;
-	if (list->cnt++ >= ADMIN_CONNECTIONS_MAX)
-		return;
-	json_obj(json);
-	put_addr(json, "actualDst", &d->upstream);
-	put_age(list, d->start_ms);
-	json_kv_str(json, "direction", "inbound");
-	if (d->pump) {
-		put_leg(json, "down", pump_down(d->pump), d->track.conn.has_identity ? 1 : 0);
-		put_leg(json, "up", pump_up(d->pump), 0);
-	}
-	json_kv_str(json, "originalDst", d->original_dst);
-	json_kv_str(json, "peerIdentity", d->access.src_identity);
-	put_policy(json, list->silo, d);
-	json_kv_str(json, "protocol", d->track.conn.has_identity ? "HBONE" : "TCP");
-	json_kv_u64(json, "received", d->pump ? pump_received(d->pump) : 0);
-	json_kv_u64(json, "sent", d->pump ? pump_sent(d->pump) : 0);
-	put_addr(json, "src", &d->access.src);
-	json_obj_end(json);
-}
-
-static void serve_connections(void *ctx, struct web_conn *conn, const struct http_request *request)
-{
-	struct listing list = {.silo = ctx};
-	struct buf body;
-	(void)request;
-	begin_json(&list.json, &body);
-	json_obj(&list.json);
-	json_key(&list.json, "connections");
-	json_arr(&list.json);
-	list_for_each(it, &list.silo->deliveries) put_inbound(&list, list_entry(it, struct delivery, node));
-	outbound_each(list.silo, put_outbound, &list);
-	json_arr_end(&list.json);
-	json_kv_u64(&list.json, "total", list.cnt);
-	json_obj_end(&list.json);
-	reply_json(conn, &body);
 }
 
 /* --- the rest ------------------------------------------------------------ */
@@ -240,6 +82,44 @@ static void serve_certificate(void *ctx, struct web_conn *conn, const struct htt
 	reply_json(conn, &body);
 }
 
+static void put_key(struct json *json, const struct view_key *key)
+{
+	char ip[ADDR_STR_MAX];
+	switch (key->kind) {
+	case VIEW_ADDRESS:
+		json_kv_str(json, "kind", "address");
+		json_kv_str(json, "network", key->network);
+		json_kv_str(json, "address", ip_format(&key->ip, ip));
+		json_kv_bool(json, "unfiltered", key->unfiltered);
+		break;
+	case VIEW_HOST:
+		json_kv_str(json, "kind", "host");
+		json_kv_str(json, "namespace", key->ns);
+		json_kv_str(json, "hostname", key->hostname);
+		break;
+	case VIEW_NAME:
+		json_kv_str(json, "kind", "name");
+		json_kv_str(json, "hostname", key->hostname);
+		break;
+	}
+}
+
+/* A question to the broker and where its answer stands. */
+static void put_entry(void *ctx, const struct view_key *key, const struct fetch *fetch)
+{
+	struct json *json = ctx;
+	const struct view *view = fetch_peek(fetch);
+	json_obj(json);
+	put_key(json, key);
+	json_kv_str(json, "state", !view ? "awaited" : view->known ? "known" : "unknown");
+	if (view && view->known) {
+		json_kv_str(json, "workload", view->workload ? view->workload->uid : NULL);
+		json_kv_str(json, "service", view->service ? view->service->hostname : NULL);
+		json_kv_u64(json, "endpoints", view->endpoint_cnt);
+	}
+	json_obj_end(json);
+}
+
 static void serve_cache(void *ctx, struct web_conn *conn, const struct http_request *request)
 {
 	struct silo *silo = ctx;
@@ -249,6 +129,10 @@ static void serve_cache(void *ctx, struct web_conn *conn, const struct http_requ
 	begin_json(&json, &body);
 	json_obj(&json);
 	json_kv_u64(&json, "ceiling", silo->cache.max);
+	json_key(&json, "entries");
+	json_arr(&json);
+	cache_each(&silo->cache, put_entry, &json);
+	json_arr_end(&json);
 	json_kv_u64(&json, "views", cache_cnt(&silo->cache));
 	json_obj_end(&json);
 	reply_json(conn, &body);
@@ -282,24 +166,58 @@ static void serve_dump(void *ctx, struct web_conn *conn, const struct http_reque
 	reply_json(conn, &body);
 }
 
-/* The node's /logging for this silo alone, until the node's changes it again. */
+/* The value of CULVERT_ACCESS_LOG that is meant; NULL = none is. */
+static const char *access_mode(const char *text)
+{
+	static const char *const MODES[] = {"all", "errors", "off"};
+	for (size_t i = 0; i < sizeof(MODES) / sizeof(MODES[0]); i++)
+		if (strcmp(text, MODES[i]) == 0)
+			return MODES[i];
+	return NULL;
+}
+
+/* Changes filter and access log as the query says. Negative: nothing was. */
+static int change_log(struct silo *silo, const struct http_request *request, char level[LIMIT_HTTP_HEAD])
+{
+	char text[LIMIT_HTTP_HEAD];
+	struct err err = {0};
+	const char *mode = silo->settings.access_log;
+	int r = http_query_get(request, "access", text, sizeof(text));
+	if (r > 0)
+		mode = access_mode(text);
+	if (r < 0 || !mode)
+		return -EINVAL;
+	bool is_reset = http_query_get(request, "reset", text, sizeof(text)) != 0;
+	r = http_query_get(request, "level", level, LIMIT_HTTP_HEAD);
+	if (r < 0)
+		return r;
+	/* What the former mode holds back is in the filter: it is made anew, unless levels of one's own are.
+	 */
+	if (mode != silo->settings.access_log)
+		r = log_change(&silo->log, false, "access=info", &err);
+	if (r >= 0 && (level[0] || is_reset))
+		r = log_change(&silo->log, is_reset, level, &err);
+	if (r < 0)
+		return r;
+	silo->settings.access_log = mode;
+	return access_limit(&silo->log, mode, &err);
+}
+
+/*
+ * The node's /logging for this silo alone, until the node's changes the levels again; what `access` says
+ * (all, errors, off) stays.
+ */
 static void serve_logging(void *ctx, struct web_conn *conn, const struct http_request *request)
 {
 	struct silo *silo = ctx;
 	char level[LIMIT_HTTP_HEAD] = "";
-	char ignored[LIMIT_HTTP_HEAD];
-	struct err err = {0};
 	struct buf body;
-	int r = http_query_get(request, "level", level, sizeof(level));
-	bool is_reset = http_query_get(request, "reset", ignored, sizeof(ignored)) != 0;
 	if (request->method != HTTP_POST) {
-		web_reply_text(conn, 405, "text/plain", "POST /logging?level=TARGET=LEVEL,... or ?reset\n");
+		web_reply_text(conn, 405, "text/plain",
+		        "POST /logging?level=TARGET=LEVEL,... or ?reset or ?access=all|errors|off\n");
 		return;
 	}
-	if (r >= 0 && (level[0] || is_reset))
-		r = log_change(&silo->log, is_reset, level, &err);
-	if (r >= 0)
-		r = access_limit(&silo->log, silo->settings.access_log, &err);
+	int r = change_log(silo, request, level);
 	buf_init(&body, 2 * LIMIT_HTTP_HEAD);
 	if (r < 0) {
 		buf_printf(&body, "Invalid level provided: %s\n", level);
@@ -317,13 +235,48 @@ static void serve_events(void *ctx, struct web_conn *conn, const struct http_req
 	admin_events_serve(ctx, conn, request);
 }
 
+/*
+ * Ends what is open without ending the silo: a silo that went away would refuse the pod's connections until
+ * the warden has started another.
+ */
+static void serve_drain(void *ctx, struct web_conn *conn, const struct http_request *request)
+{
+	struct silo *silo = ctx;
+	char text[128];
+	(void)request;
+	if (silo->phase != SILO_SERVING) {
+		web_reply_text(conn, 503, "text/plain", "the silo is not serving\n");
+		return;
+	}
+	log_msg(&silo->log, LOG_INFO, "ztunnel::drain",
+	        "drain of %zu connections requested over the admin socket", silo->conn_cnt);
+	snprintf(text, sizeof(text), "draining; %zu connections are open, new ones are accepted\n",
+	        silo->conn_cnt);
+	silo_drain_tunnels(silo);
+	web_reply_text(conn, 200, "text/plain", text);
+}
+
+static void serve_connections(void *ctx, struct web_conn *conn, const struct http_request *request)
+{
+	(void)request;
+	admin_conns_serve(ctx, conn);
+}
+
+static void serve_metrics(void *ctx, struct web_conn *conn, const struct http_request *request)
+{
+	(void)request;
+	admin_metrics_serve(ctx, conn);
+}
+
 static const struct web_route ROUTES[] = {
         {"/cache", GET_ONLY, serve_cache},
         {"/certificate", GET_ONLY, serve_certificate},
         {"/config_dump", GET_ONLY, serve_dump},
         {"/connections", GET_ONLY, serve_connections},
+        {"/drain", POST_ONLY, serve_drain},
         {"/events", GET_ONLY, serve_events},
         {"/logging", 0, serve_logging},
+        {"/metrics", GET_ONLY, serve_metrics},
 };
 
 int admin_serve(struct silo *silo, int fd)

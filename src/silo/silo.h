@@ -100,6 +100,7 @@ struct silo {
 	struct list tracked;                       /* struct track: inbound connections under policy */
 	struct list outbounds;                     /* struct outbound, for the dump */
 	struct list deliveries;                    /* struct delivery, for the dump */
+	struct list walks;                         /* struct silo_walk: who stands in one of the two */
 
 	struct metrics *metrics;   /* what was counted; NULL = nothing yet */
 	struct recorder *recorder; /* the last connections; NULL = none yet */
@@ -110,6 +111,19 @@ struct silo {
 	struct timer drain_timer; /* the deadline of a graceful drain */
 	bool drain_forced;        /* connections were cut at the deadline */
 };
+
+/* A place in silo.outbounds or silo.deliveries that survives turns of the loop; embed it. */
+struct silo_walk {
+	struct list node;        /* in silo.walks */
+	const struct list *next; /* the entry that comes next, or the list's head: none does */
+};
+
+/* Takes an entry out of silo.outbounds or silo.deliveries; who stands there moves on. */
+void silo_walk_del(struct silo *silo, struct list *entry);
+
+/* Graceful end of what is open now, while new connections are still accepted: tunnels of peers are told
+ * GOAWAY, our own get no new streams; each closes with its last stream. */
+void silo_drain_tunnels(struct silo *silo);
 
 /* Enters a connection into the silo's list; false when the ceiling is reached (the caller closes it). */
 bool silo_conn_add(struct silo *silo, struct conn *conn, const struct conn_ops *ops);
