@@ -148,12 +148,30 @@ static size_t escape_char(bool json, bool quoted, const char *s, size_t len, cha
 	return json_escape_char(s, len, dst, ret_used);
 }
 
+/* Bytes at the start that stand for themselves in every form. */
+static size_t plain_len(const char *s, size_t len)
+{
+	size_t n = 0;
+	while (n < len && s[n] >= 0x20 && s[n] < 0x7f && s[n] != '"' && s[n] != '\\')
+		n++;
+	return n;
+}
+
 /* Escaped text; what does not fit is cut and marked. */
 static void put_escaped(struct log_line *line, bool quoted, const char *s, size_t len)
 {
 	while (len) {
 		char text[8];
-		size_t used;
+		size_t room = LIMIT_LOG_LINE - LINE_RESERVE - line->len;
+		/* Nearly all of a line goes in whole; where that is too long a character says so below. */
+		size_t used =
+		        line->len < LIMIT_LOG_LINE - LINE_RESERVE ? plain_len(s, len < room ? len : room) : 0;
+		if (used) {
+			(void)put(line, s, used);
+			s += used;
+			len -= used;
+			continue;
+		}
 		size_t n = escape_char(line->log->json, quoted, s, len, text, &used);
 		if (!put(line, text, n)) {
 			line->truncated = true;
