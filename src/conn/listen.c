@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * Multishot accept. An accept that fails for want of descriptors or memory
+ * Multishot accept. Options are set once, on the listening socket, from which
+ * accepted ones have them (tcp(7)). An accept that fails for want of descriptors or memory
  * would fail again at once, because the connection stays in the backlog: the
  * listener pauses instead of spinning. Knows nothing of the connections.
  */
@@ -14,13 +15,13 @@
 struct listener {
 	struct io *io;
 	int fd;
-	struct listen_opts opts;
 	const struct listen_events *events; /* NULL = stopped */
 	void *ctx;
 	struct io_op accept;
 	struct io_task reap; /* frees a stopped listener outside of its own callbacks */
 	struct timer pause;  /* armed while not accepting */
 	uint32_t pause_ms;   /* length of the next pause */
+	int code;            /* why connections are dropped, 0 = they are not */
 };
 
 static bool is_lasting(int code)
@@ -32,14 +33,12 @@ static bool is_lasting(int code)
 static void take(struct listener *l, int fd)
 {
 	l->pause_ms = LISTEN_PAUSE_MIN_MS;
-	int r = l->opts.nodelay ? sock_set_nodelay(fd) : 0;
-	if (r < 0) {
+	if (l->code < 0) {
 		io_close(l->io, fd);
 		if (l->events->on_error)
-			l->events->on_error(l->ctx, r);
+			l->events->on_error(l->ctx, l->code);
 		return;
 	}
-	(void)sock_set_keepalive(fd, &l->opts.keepalive);
 	l->events->on_accept(l->ctx, fd);
 }
 
@@ -96,8 +95,10 @@ int listen_start(struct io *io, int fd, const struct listen_opts *opts, const st
 	struct listener *l = mem_zalloc(1, sizeof(*l));
 	if (!l)
 		return -ENOMEM;
-	*l = (struct listener){.io = io, .fd = fd, .opts = *opts, .events = events, .ctx = ctx};
+	*l = (struct listener){.io = io, .fd = fd, .events = events, .ctx = ctx};
 	l->pause_ms = LISTEN_PAUSE_MIN_MS;
+	l->code = opts->nodelay ? sock_set_nodelay(fd) : 0;
+	(void)sock_set_keepalive(fd, &opts->keepalive);
 	(void)sock_set_oob_inline(fd);
 	io_op_init(&l->accept, on_accept);
 	io_task_init(&l->reap, on_reap);

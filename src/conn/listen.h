@@ -17,7 +17,7 @@
 
 struct listener;
 
-/* What is done to each accepted socket (dataplane 2.3). */
+/* Options of accepted sockets (dataplane 2.3), which have them from the listening one (tcp(7)). */
 struct listen_opts {
 	/* Set TCP_NODELAY; a failure rejects the connection. */
 	bool nodelay;
