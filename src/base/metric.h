@@ -154,6 +154,20 @@ void metric_row_observe(struct metric_row *row, unsigned col, uint64_t us);
 /* HELP, TYPE and UNIT lines of a family. */
 void metric_print_head(struct buf *buf, enum metric_id id);
 
+/* Where the text of sorted rows stands. Private. */
+struct metric_printer {
+	struct metric_row *const *rows;
+	size_t first[METRIC_SET_CNT + 1]; /* where each set begins in rows */
+	unsigned metric;
+	size_t row; /* within the metric's set */
+};
+
+/* Starts on rows ordered by set (metric_table_sorted), which are borrowed until the end. */
+void metric_printer_init(struct metric_printer *printer, struct metric_row *const *rows, size_t cnt);
+
+/* Adds some lines. Returns false when those were the last, "# EOF". Families without samples are left out. */
+bool metric_printer_next(struct metric_printer *printer, struct buf *buf);
+
 /* The lines of one metric of a row, nothing if it isn't present. */
 void metric_print_row(struct buf *buf, enum metric_id id, const struct metric_row *row);
 

@@ -101,3 +101,46 @@ void metric_print_row(struct buf *buf, enum metric_id id, const struct metric_ro
 		put_line(buf, info, info->type == METRIC_COUNTER ? "_total" : "", row, NULL,
 		        row->values[info->col], strcmp(info->unit, "seconds") == 0);
 }
+
+/* --- everything ---------------------------------------------------------- */
+
+void metric_printer_init(struct metric_printer *printer, struct metric_row *const *rows, size_t cnt)
+{
+	size_t at = 0;
+	*printer = (struct metric_printer){.rows = rows};
+	for (size_t set = 0; set <= METRIC_SET_CNT; set++) {
+		while (at < cnt && rows[at]->set < set)
+			at++;
+		printer->first[set] = at;
+	}
+}
+
+/* Whether any row has the metric that comes next. */
+static bool is_shown(const struct metric_printer *printer, const struct metric_info *info)
+{
+	for (size_t i = printer->first[info->set]; i < printer->first[info->set + 1]; i++)
+		if (printer->rows[i]->present >> info->col & 1)
+			return true;
+	return false;
+}
+
+bool metric_printer_next(struct metric_printer *printer, struct buf *buf)
+{
+	if (printer->metric == METRIC_CNT) {
+		buf_add_str(buf, "# EOF\n");
+		return false;
+	}
+	enum metric_id id = (enum metric_id)printer->metric;
+	const struct metric_info *info = metric_info(id);
+	size_t at = printer->first[info->set] + printer->row;
+	if (printer->row == 0 && is_shown(printer, info))
+		metric_print_head(buf, id);
+	if (at < printer->first[info->set + 1]) {
+		metric_print_row(buf, id, printer->rows[at]);
+		printer->row++;
+	} else {
+		printer->metric++;
+		printer->row = 0;
+	}
+	return true;
+}

@@ -30,11 +30,11 @@ struct scrape {
 	unsigned ref_cnt;    /* readers, and 1 while it is gathered */
 	struct list readers; /* struct reader */
 	struct metric_table table;
-	struct metric_row **rows;         /* sorted; NULL while it is gathered */
-	size_t first[METRIC_SET_CNT + 1]; /* where each set begins in rows */
-	size_t awaited_cnt;               /* silos whose answer is to come */
-	size_t missing_cnt;               /* silos that did not answer */
-	struct timer timer;               /* the deadline */
+	struct metric_row **rows; /* sorted; NULL while it is gathered */
+	size_t row_cnt;
+	size_t awaited_cnt; /* silos whose answer is to come */
+	size_t missing_cnt; /* silos that did not answer */
+	struct timer timer; /* the deadline */
 };
 
 /* A client. */
@@ -44,8 +44,7 @@ struct reader {
 	struct web_wait wait;
 	struct web_source source;
 	bool wants_openmetrics;
-	size_t metric; /* where its text stands */
-	size_t row;    /* within the metric's set */
+	struct metric_printer printer; /* where its text stands */
 };
 
 struct metrics {
@@ -80,47 +79,13 @@ static void reader_free(struct reader *reader)
 	scrape_unref(scrape);
 }
 
-/* Writes one line's worth; false at the end. */
-static bool put_next(struct reader *reader, struct buf *out)
-{
-	const struct scrape *scrape = reader->scrape;
-	if (reader->metric == METRIC_CNT)
-		return false;
-	const struct metric_info *info = metric_info((enum metric_id)reader->metric);
-	size_t at = scrape->first[info->set] + reader->row;
-	if (at >= scrape->first[info->set + 1]) {
-		reader->metric++;
-		reader->row = 0;
-		return true;
-	}
-	metric_print_row(out, (enum metric_id)reader->metric, scrape->rows[at]);
-	reader->row++;
-	return true;
-}
-
-/* Whether any row has the metric that comes next: families without samples are not shown (control 12). */
-static bool is_shown(const struct reader *reader)
-{
-	const struct scrape *scrape = reader->scrape;
-	const struct metric_info *info = metric_info((enum metric_id)reader->metric);
-	for (size_t i = scrape->first[info->set]; i < scrape->first[info->set + 1]; i++)
-		if (scrape->rows[i]->present >> info->col & 1)
-			return true;
-	return false;
-}
-
 static int next_piece(struct web_source *source, struct buf *out)
 {
 	struct reader *reader = list_entry(source, struct reader, source);
-	while (out->len < WEB_PIECE_LEN) {
-		if (reader->metric < METRIC_CNT && reader->row == 0 && is_shown(reader))
-			metric_print_head(out, (enum metric_id)reader->metric);
-		if (put_next(reader, out))
-			continue;
-		buf_add_str(out, "# EOF\n");
-		return out->err ? out->err : 0;
-	}
-	return out->err ? out->err : 1;
+	bool has_more = true;
+	while (has_more && out->len < WEB_PIECE_LEN)
+		has_more = metric_printer_next(&reader->printer, out);
+	return out->err ? out->err : has_more;
 }
 
 static void on_sent(struct web_source *source)
@@ -137,6 +102,7 @@ static void start_reader(struct reader *reader)
 	        {.name = "vary", .value = "accept-encoding"},
 	};
 	reader->source = (struct web_source){.next = next_piece, .done = on_sent};
+	metric_printer_init(&reader->printer, reader->scrape->rows, reader->scrape->row_cnt);
 	web_stream(reader->wait.conn, 200, headers, 2, &reader->source);
 }
 
@@ -164,22 +130,6 @@ static void add_ended(struct scrape *scrape)
 	metric_table_done(&metrics->late);
 }
 
-/* Sorts the rows and notes where each set begins. */
-static int sort_rows(struct scrape *scrape)
-{
-	size_t cnt;
-	int r = metric_table_sorted(&scrape->table, &scrape->rows, &cnt);
-	if (r < 0)
-		return r;
-	size_t at = 0;
-	for (size_t set = 0; set <= METRIC_SET_CNT; set++) {
-		while (at < cnt && scrape->rows[at]->set < set)
-			at++;
-		scrape->first[set] = at;
-	}
-	return 0;
-}
-
 /* Answers one reader, which may be over before this returns. */
 static void answer_reader(struct reader *reader, int r)
 {
@@ -202,7 +152,7 @@ static void finish(struct scrape *scrape)
 	add_ended(scrape);
 	metrics->own.dropped_cnt += metrics_sum_table(&scrape->table, &metrics->xds);
 	metrics_own_fill(metrics->broker, &metrics->own, scrape->missing_cnt, &scrape->table);
-	int r = sort_rows(scrape);
+	int r = metric_table_sorted(&scrape->table, &scrape->rows, &scrape->row_cnt);
 	list_init(&readers);
 	list_move_all(&readers, &scrape->readers);
 	while (!list_empty(&readers)) {

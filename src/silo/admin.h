@@ -9,9 +9,6 @@
 
 struct silo;
 
-/* Connections shown by one answer: some 3 MB; of more the number is told. */
-#define ADMIN_CONNECTIONS_MAX 2000
-
 /* Serves on listening socket `fd`, which is taken over. 0 or -ENOMEM. */
 int admin_serve(struct silo *silo, int fd);
 

@@ -179,6 +179,16 @@ void cache_ask_pending(struct cache *cache)
 	}
 }
 
+void cache_each(const struct cache *cache,
+        void (*each)(void *ctx, const struct view_key *key, const struct fetch *fetch), void *ctx)
+{
+	list_for_each(it, &cache->recent)
+	{
+		const struct entry *entry = list_entry(it, struct entry, recent);
+		each(ctx, &entry->key, &entry->fetch);
+	}
+}
+
 size_t cache_cnt(const struct cache *cache)
 {
 	return map_cnt(&cache->entries);

@@ -61,6 +61,10 @@ void cache_forget_asks(struct cache *cache);
 /* Asks for what is not asked, most recently used first, until ask() says no. */
 void cache_ask_pending(struct cache *cache);
 
+/* Shows every entry, most recently used first: its key and its fetch. */
+void cache_each(const struct cache *cache,
+        void (*each)(void *ctx, const struct view_key *key, const struct fetch *fetch), void *ctx);
+
 /* Number of entries. */
 size_t cache_cnt(const struct cache *cache);
 

@@ -16,7 +16,7 @@ void delivery_done(struct delivery *d)
 	metrics_close(&d->metrics, NULL);
 	track_del(&d->track);
 	if (d->node.next)
-		list_del(&d->node);
+		silo_walk_del(d->silo, &d->node);
 	dial_cancel(d->dial);
 	d->dial = NULL;
 	pump_free(d->pump);

@@ -93,6 +93,7 @@ static void init_parts(struct silo *silo)
 	list_init(&silo->tracked);
 	list_init(&silo->outbounds);
 	list_init(&silo->deliveries);
+	list_init(&silo->walks);
 	context_init(silo);
 	cache_init(&silo->cache, silo->io, LIMIT_SILO_VIEWS, &CACHE_OPS, silo);
 	silo->cache.observer = &silo->context.observer;

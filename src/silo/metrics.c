@@ -2,6 +2,8 @@
 /* Counting by label set; see metrics.h. */
 #include "silo/metrics.h"
 
+#include <errno.h>
+
 #include "base/err.h"
 #include "base/mem.h"
 #include "conn/link.h"
@@ -14,8 +16,6 @@
 
 /* Memory of one answer: pointers to the rows and copies of their values. */
 #define ANSWER_ARENA_MAX (4u << 20)
-/* Rows beyond the ceiling, which stand for the rest. */
-#define METRICS_OVERFLOW_MAX 256
 /* The label response_flags among those of TRAFFIC. */
 #define FLAG_LABEL 21
 
@@ -33,8 +33,7 @@ static struct metrics *metrics_of(struct silo *silo)
 	if (!metrics)
 		return NULL;
 	metrics->silo = silo;
-	/* What stands for the rest differs in the few values that the proxy chooses. */
-	metric_table_init(&metrics->table, METRICS_SETS_MAX + METRICS_OVERFLOW_MAX, METRICS_BYTES_MAX);
+	metric_table_init(&metrics->table, METRICS_ROWS_MAX, METRICS_BYTES_MAX);
 	list_init(&metrics->live);
 	silo->metrics = metrics;
 	return metrics;
@@ -364,14 +363,53 @@ static size_t put_rows(const struct metrics *metrics, struct arena *arena, struc
 	return cnt;
 }
 
+static void bring_up_to_date(struct metrics *metrics)
+{
+	list_for_each(it, &metrics->live) count_bytes(list_entry(it, struct metrics_conn, node));
+	fill_gauges(metrics);
+}
+
+/* Copies a row, with the labels that the broker would put in front. */
+static bool copy_row(const struct silo *silo, const struct metric_row *row, struct metric_table *table)
+{
+	struct metric_labels labels;
+	size_t pod_cnt = metric_pod_label_cnt(row->set);
+	metric_labels_init(&labels);
+	if (pod_cnt > 0) {
+		metric_labels_add(&labels, silo->info.ns);
+		metric_labels_add(&labels, silo->info.name);
+	}
+	if (pod_cnt < metric_label_cnt(row->set) &&
+	        !metric_labels_append(&labels, metric_row_labels(row), row->len))
+		return true;
+	struct metric_row *copy = metric_table_row(table, row->set, labels.bytes, labels.len);
+	for (unsigned col = 0; copy && col < metric_cols(row->set); col++)
+		if (row->present >> col & 1)
+			metric_row_add(copy, col, row->values[col]);
+	return copy != NULL;
+}
+
+int metrics_snapshot(struct silo *silo, struct metric_table *table)
+{
+	struct metrics *metrics = metrics_of(silo);
+	size_t cursor = 0;
+	const struct metric_row *row;
+	if (!metrics)
+		return -ENOMEM;
+	bring_up_to_date(metrics);
+	while ((row = map_next(&metrics->table.rows, &cursor)))
+		if (!copy_row(silo, row, table))
+			return -ENOMEM;
+	return 0;
+}
+
 void metrics_collect(struct silo *silo, struct arena *arena, struct ipc_answer_metrics *ret_answer)
 {
 	struct metrics *metrics = metrics_of(silo);
 	*ret_answer = (struct ipc_answer_metrics){0};
 	if (!metrics)
 		return;
-	list_for_each(it, &metrics->live) count_bytes(list_entry(it, struct metrics_conn, node));
-	fill_gauges(metrics);
+	bring_up_to_date(metrics);
 	struct ipc_metric *all = arena_zalloc(arena, map_cnt(&metrics->table.rows) + 1, sizeof(*all));
 	ret_answer->metrics = all;
 	ret_answer->metric_cnt = all ? put_rows(metrics, arena, all) : 0;

@@ -25,6 +25,8 @@ struct workload;
 
 /* Label sets of one silo; more are counted under the value "overflow". */
 #define METRICS_SETS_MAX 2000
+/* Rows with those that stand for the rest, which differ in the few values that the proxy chooses. */
+#define METRICS_ROWS_MAX (METRICS_SETS_MAX + 256)
 /* Bytes of all of them: a usual traffic row has 500. */
 #define METRICS_BYTES_MAX (4u << 20)
 
@@ -69,6 +71,12 @@ void metrics_dns_forwarded(struct silo *silo, const char *type, bool is_tcp, uin
 
 /* Somebody has waited for the broker. */
 void metrics_waited(struct silo *silo, uint64_t ms);
+
+/*
+ * Everything counted so far as the pod's rows on 15020 have it, its labels in front: into `table`, made with
+ * metric_table_init() for METRICS_ROWS_MAX rows. 0 or -ENOMEM.
+ */
+int metrics_snapshot(struct silo *silo, struct metric_table *table);
 
 /* Everything counted so far, as it goes to the broker, in `arena`; values and labels only live until
  * something else is counted. */

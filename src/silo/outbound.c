@@ -76,7 +76,7 @@ static void out_free(struct outbound *out)
 	for (size_t i = 0; i < out->env.avoid_cnt; i++)
 		mem_free((char *)(uintptr_t)out->avoid[i]);
 	mem_free(out->failure);
-	list_del(&out->node);
+	silo_walk_del(out->conn.silo, &out->node);
 	silo_conn_del(&out->conn);
 	mem_free(out);
 }
@@ -590,24 +590,20 @@ size_t outbound_dump(struct silo *silo, struct arena *arena, struct ipc_connecti
 	return cnt;
 }
 
-void outbound_each(struct silo *silo, bool (*each)(void *ctx, const struct outbound_view *view), void *ctx)
+bool outbound_view(const struct list *entry, struct outbound_view *ret_view)
 {
-	list_for_each(it, &silo->outbounds)
-	{
-		const struct outbound *out = list_entry(it, struct outbound, node);
-		if (!out->is_routed)
-			continue;
-		const struct outbound_view view = {
-		        .src = out->src,
-		        .original_dst = out->dst,
-		        .actual_dst = out->route.tcp_dst,
-		        .protocol = protocol_name(out->route.kind),
-		        .peer_identity = out->peer_id,
-		        .tunnels = tunnel_cnt(out),
-		        .start_ms = out->start_ms,
-		        .pump = out->pump,
-		};
-		if (!each(ctx, &view))
-			return;
-	}
+	const struct outbound *out = list_entry(entry, struct outbound, node);
+	if (!out->is_routed)
+		return false;
+	*ret_view = (struct outbound_view){
+	        .src = out->src,
+	        .original_dst = out->dst,
+	        .actual_dst = out->route.tcp_dst,
+	        .protocol = protocol_name(out->route.kind),
+	        .peer_identity = out->peer_id,
+	        .tunnels = tunnel_cnt(out),
+	        .start_ms = out->start_ms,
+	        .pump = out->pump,
+	};
+	return true;
 }

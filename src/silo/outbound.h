@@ -10,6 +10,7 @@
 
 struct arena;
 struct chain;
+struct list;
 struct pump;
 struct silo;
 struct stream;
@@ -37,8 +38,8 @@ struct outbound_view {
 	const struct pump *pump;   /* NULL = nothing is copied yet */
 };
 
-/* Shows the present outbound connections whose way is known, until `each` returns false. */
-void outbound_each(struct silo *silo, bool (*each)(void *ctx, const struct outbound_view *view), void *ctx);
+/* Describes the connection at an entry of silo.outbounds; false while its way is not known. */
+bool outbound_view(const struct list *entry, struct outbound_view *ret_view);
 
 /* Describes all present outbound connections in `arena`; returns how many, *ret_all is NULL when memory is
  * short. */

@@ -61,6 +61,17 @@ void silo_conn_del(struct conn *conn)
 		finish_drain(silo);
 }
 
+void silo_walk_del(struct silo *silo, struct list *entry)
+{
+	list_for_each(it, &silo->walks)
+	{
+		struct silo_walk *walk = list_entry(it, struct silo_walk, node);
+		if (walk->next == entry)
+			walk->next = entry->next;
+	}
+	list_del(entry);
+}
+
 struct route_env silo_route_env(const struct silo *silo, const struct ip *source)
 {
 	return (struct route_env){
@@ -206,10 +217,8 @@ static void deadline_reached(struct timer *timer, uint64_t now)
 	cut_all(silo);
 }
 
-static void drain_gently(struct silo *silo, uint64_t deadline_ms)
+void silo_drain_tunnels(struct silo *silo)
 {
-	timer_init(&silo->drain_timer, deadline_reached);
-	io_timer_start(silo->io, &silo->drain_timer, deadline_ms);
 	list_for_each_safe(it, &silo->conns)
 	{
 		struct conn *conn = list_entry(it, struct conn, node);
@@ -217,6 +226,13 @@ static void drain_gently(struct silo *silo, uint64_t deadline_ms)
 			conn->ops->drain(conn);
 	}
 	pool_drain(&silo->pool);
+}
+
+static void drain_gently(struct silo *silo, uint64_t deadline_ms)
+{
+	timer_init(&silo->drain_timer, deadline_reached);
+	io_timer_start(silo->io, &silo->drain_timer, deadline_ms);
+	silo_drain_tunnels(silo);
 }
 
 void silo_drain(struct silo *silo, bool is_graceful, uint64_t deadline_ms)

@@ -5,11 +5,13 @@ import json
 import os
 import re
 import shutil
+import socket
 import subprocess
 import threading
 import time
 
 import pytest
+from prometheus_client.openmetrics.parser import text_string_to_metric_families
 
 from culvert_e2e.lab import run, wait_for
 from test_a_basic import mesh  # noqa: F401
@@ -208,3 +210,212 @@ def test_s21_page_shows_the_node(mesh, tmp_path):
     assert [row[1] for row in rows] == ["Up", "Up"] and rows[0][2] == "3"
     assert all(row[10].startswith("in ") for row in rows), "certificates"
     assert (tmp_path / "page.png").stat().st_size > 10000
+
+
+# --- the rest of the pod's socket ----------------------------------------------------------------------
+
+
+def test_s10_metrics_of_one_pod(mesh):
+    client, server = mesh.pods["client"], mesh.pods["server"]
+    client.curl(f"http://{server.ip}:8080/")
+    events(mesh, client, 1)
+    status, text = ask_pod(mesh, client, "/metrics")
+    families = {f.name: f for f in text_string_to_metric_families(text)}
+    assert status == 200
+    opened = families["istio_tcp_connections_opened"].samples
+    assert [s.labels["reporter"] for s in opened] == ["source"] and opened[0].value == 1
+    own = families["culvert_silo_connections_opened"].samples[0]
+    assert own.labels == {"pod_namespace": "default", "pod_name": "client"} and own.value == 1
+    sent, received = (families[f"culvert_silo_{name}_bytes"].samples[0].value for name in ("sent", "received"))
+    event = told(mesh, client)["events"][0]
+    assert (sent, received) == (event["sent"], event["received"])
+    # The other end's view of the same bytes, and the node's.
+    there = {s.name: s.value for f in text_string_to_metric_families(ask_pod(mesh, server, "/metrics")[1]) for s in f.samples}
+    assert there["culvert_silo_received_bytes_total"] == sent and there["culvert_silo_sent_bytes_total"] == received
+
+
+def test_s11_drain(mesh):
+    client, server = mesh.pods["client"], mesh.pods["server"]
+    silo = mesh.silo_of(server)
+    talk = client.popen("python3", "-c", "import socket,sys\ns=socket.create_connection((sys.argv[1],8080),30)\nprint(1,flush=True)\n"
+                        "sys.stdin.readline()\ns.sendall(b'GET / HTTP/1.1\\r\\nhost: x\\r\\nconnection: close\\r\\n\\r\\n')\n"
+                        "got=b''\nwhile (d:=s.recv(9999)): got+=d\nprint(b'hello' in got,flush=True)", server.ip,
+                        stdin=subprocess.PIPE)
+    assert talk.stdout.readline() == "1\n"
+    wait_for("the connection", lambda: json.loads(ask_pod(mesh, server, "/connections")[1])["total"] == 1)
+    assert ask_pod(mesh, server, "/drain")[0] == 405
+    status, text = ask_pod(mesh, server, "/drain", "POST")
+    assert status == 200 and text.startswith("draining; 1 connections are open")
+    # New ones are welcome, over another tunnel; what was open goes on to its end.
+    client.curl(f"http://{server.ip}:8080/")
+    second = events(mesh, client, 1)[0]
+    assert "tls" in present(second), "the drained tunnel takes no new streams"
+    talk.stdin.write("\n")
+    talk.stdin.flush()
+    assert talk.stdout.readline() == "True\n"
+    assert events(mesh, server, 2)[1]["closeReason"] == "end"
+    # Our own tunnels likewise.
+    assert ask_pod(mesh, client, "/drain", "POST")[0] == 200
+    client.curl(f"http://{server.ip}:8080/")
+    assert "tls" in present(events(mesh, client, 3)[2])
+    assert mesh.silo_of(server) == silo and not mesh.log_lines("died"), "no silo has ended"
+
+
+def test_s12_cache(mesh):
+    client, server = mesh.pods["client"], mesh.pods["server"]
+    client.curl(f"http://{server.ip}:8080/")
+    client.curl("http://198.51.100.9:8080/", "--connect-timeout", "0.3", check=False)
+    cache = json.loads(ask_pod(mesh, client, "/cache")[1])
+    assert cache["views"] == len(cache["entries"])
+    by_address = {e["address"]: e for e in cache["entries"] if e["kind"] == "address"}
+    known, unknown = by_address[server.ip], by_address["198.51.100.9"]
+    assert known["state"] == "known" and known["workload"].endswith("server") and known["service"] is None and known["endpoints"] == 0
+    assert unknown["state"] == "unknown" and "workload" not in unknown
+
+
+def test_s13_many_connections(mesh):
+    """More than one piece, read slowly while connections come and go."""
+    client, outside = mesh.pods["client"], mesh.pods["outside"]
+    many = "import socket,sys\nsocks=[]\n" \
+        "for _ in range(600):\n s=socket.create_connection((sys.argv[1],8080),30)\n socks.append(s)\n" \
+        "print(1,flush=True)\n" \
+        "for line in sys.stdin:\n for s in socks[:int(line)]: s.close()\n del socks[:int(line)]\n print(2,flush=True)\n"
+    sink = "import socket,sys\ns=socket.create_server(('0.0.0.0',8085),backlog=1000)\nheld=[]\nwhile True: held.append(s.accept())"
+    holder = outside.popen("python3", "-c", sink)
+    outside.wait_port(8085)
+    held = client.popen("python3", "-c", many.replace("8080", "8085"), outside.ip, stdin=subprocess.PIPE)
+    assert held.stdout.readline() == "1\n"
+    whole = json.loads(ask_pod(mesh, client, "/connections")[1])
+    assert whole["total"] == len(whole["connections"]) == 600
+    slow = socket.socket(socket.AF_UNIX)
+    slow.settimeout(30)
+    slow.connect(str(pod_socket(mesh, client)))
+    slow.sendall(b"GET /connections HTTP/1.0\r\n\r\n")
+    got = slow.recv(1000)
+    held.stdin.write("500\n")
+    held.stdin.flush()
+    assert held.stdout.readline() == "2\n"
+    while piece := slow.recv(65536):
+        got += piece
+    seen = json.loads(got.partition(b"\r\n\r\n")[2])
+    assert 100 <= seen["total"] == len(seen["connections"]) <= 600
+    assert len({c["src"] for c in seen["connections"]}) == seen["total"], "each once"
+    # One that leaves in the middle is forgotten.
+    other = socket.socket(socket.AF_UNIX)
+    other.connect(str(pod_socket(mesh, client)))
+    other.sendall(b"GET /connections HTTP/1.1\r\n\r\n")
+    other.recv(10)
+    other.close()
+    held.stdin.close()
+    held.wait(timeout=30)
+    holder.kill()
+    wait_for("all gone", lambda: json.loads(ask_pod(mesh, client, "/connections")[1])["total"] == 0)
+
+
+def test_s14_access_log_of_one_pod(mesh):
+    client, server = mesh.pods["client"], mesh.pods["server"]
+
+    def lines(pod):
+        before = told(mesh, pod)["lastSeq"]
+        client.curl(f"http://{server.ip}:8080/")
+        wait_for("the end", lambda: told(mesh, pod)["lastSeq"] > before)
+        return before
+
+    def count(direction):
+        return len(mesh.log_lines("\taccess\t", f'direction="{direction}"'))
+    assert ask_pod(mesh, client, "/logging?access=off", "POST")[0] == 200
+    lines(client)
+    mesh.wait_log("\taccess\t", 'direction="inbound"')
+    assert count("outbound") == 0
+    # The node's levels change; what is held back here stays.
+    assert ask(mesh, "/logging?level=debug", "POST")[0] == 200
+    wait_for("the new level", lambda: "debug" in ask_pod(mesh, client, "/logging", "POST")[1])
+    lines(client)
+    mesh.wait_log("\taccess\t", 'direction="inbound"', count=2)
+    assert count("outbound") == 0
+    assert ask(mesh, "/logging?reset", "POST")[0] == 200
+    assert ask_pod(mesh, client, "/logging?access=errors", "POST")[0] == 200
+    client.curl(f"http://{server.ip}:8099/", check=False)
+    assert 'error="' in mesh.wait_log("\taccess\t", 'direction="outbound"')[0]
+    assert ask_pod(mesh, client, "/logging?access=all", "POST")[0] == 200
+    lines(client)
+    mesh.wait_log("\tinfo\taccess\t", 'direction="outbound"')
+    for bad in ("loud", "", "ALL"):
+        assert ask_pod(mesh, client, f"/logging?access={bad}", "POST")[0] == 400
+
+
+# --- bad input -----------------------------------------------------------------------------------------
+
+NOBODY = "import os,socket,sys\nos.setgroups([])\nos.setgid(65534)\nos.setuid(65534)\n" \
+    "try:\n socket.socket(socket.AF_UNIX).connect(sys.argv[1])\n print('in')\nexcept PermissionError:\n print('refused')\n"
+
+
+def test_s30_without_permission(mesh):
+    path = pod_socket(mesh, mesh.pods["client"])
+    assert oct(path.stat().st_mode)[-4:] == "0600" and path.stat().st_uid == 0
+    for one in (path, path.parent / "admin.sock"):
+        # By its descriptor's path, so that the folder above is not what refuses.
+        fd = os.open(one, os.O_PATH)
+        try:
+            res = subprocess.run(["python3", "-c", NOBODY, f"/proc/self/fd/{fd}"], pass_fds=[fd], capture_output=True, text=True, check=True)
+            assert res.stdout == "refused\n"
+            assert subprocess.run(["python3", "-c", NOBODY, str(one)], capture_output=True, text=True, check=True).stdout == "refused\n"
+        finally:
+            os.close(fd)
+
+
+def talk(dial, data, wait=True):
+    """All that comes back for `data`."""
+    with dial() as s:
+        s.settimeout(30)
+        try:
+            s.sendall(data)
+        except (BrokenPipeError, ConnectionResetError):
+            pass
+        got = b""
+        try:
+            while piece := s.recv(65536):
+                got += piece
+        except ConnectionResetError:
+            pass
+        return got
+
+
+def doors(lab):
+    """Ways to the pod's socket and to 15020 (from within the node's namespace, by a helper process)."""
+    def pod():
+        s = socket.socket(socket.AF_UNIX)
+        s.connect(str(pod_socket(lab, lab.pods["client"])))
+        return s
+
+    def stats():
+        ours, theirs = socket.socketpair()
+        code = "import os,socket,sys,threading\na=socket.socket(fileno=int(sys.argv[1]))\nb=socket.create_connection(('127.0.0.1',15020),30)\n" \
+            "def copy(x,y):\n try:\n  while (d:=x.recv(65536)): y.sendall(d)\n except OSError: pass\n" \
+            " try: y.shutdown(socket.SHUT_WR)\n except OSError: pass\n" \
+            "t=threading.Thread(target=copy,args=(a,b),daemon=True)\nt.start()\ncopy(b,a)\nos._exit(0)"
+        subprocess.Popen(["ip", "netns", "exec", lab.node, "python3", "-c", code, str(theirs.fileno())], pass_fds=[theirs.fileno()])
+        theirs.close()
+        return ours
+    return {"pod": pod, "stats": stats}
+
+
+@pytest.mark.parametrize("door", ["pod", "stats"])
+def test_s31_bad_requests(mesh, door):
+    dial = doors(mesh)[door]
+    # Slow ones hold nothing up: many heads that never end, and meanwhile everything is answered.
+    slow = [dial() for _ in range(10)]
+    for s in slow:
+        s.sendall(b"GET /met")
+    assert talk(dial, b"GET /nothing HTTP/1.0\r\n\r\n").startswith(b"HTTP/1.1 404")
+    assert talk(dial, b"GET /metrics HTTP/1.0\r\n\r\n").endswith(b"# EOF\n")
+    method = b"POST /metrics" if door == "pod" else b"BREW /metrics"
+    assert talk(dial, method + b" HTTP/1.0\r\n\r\n")[:12] in (b"HTTP/1.1 405", b"HTTP/1.1 501", b"HTTP/1.1 400", b"HTTP/1.1 200")
+    assert talk(dial, b"GET /metrics HTTP/1.0\r\nx: " + b"a" * (1 << 20) + b"\r\n\r\n")[:12] in (b"HTTP/1.1 431", b"")
+    for garbage in (b"\0\1\2\r\n\r\n", b"GET\r\n\r\n", b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n"):
+        assert re.match(rb"HTTP/1\.1 (400|505)", talk(dial, garbage)), garbage
+    for s in slow:
+        s.settimeout(30)
+        assert s.recv(1) == b"", "cut after its time"
+        s.close()
+    mesh.pods["client"].curl(f"http://{mesh.pods['server'].ip}:8080/")
