@@ -19,6 +19,11 @@
 #define PIPE_TURN_MAX (64u * 1024)
 /* Bytes written to stdout in one turn, likewise. */
 #define FLUSH_TURN_MAX (256u * 1024)
+/* Bytes of one read. */
+#define READ_LEN (16u * 1024)
+/* Lines gather for so long after the first one, ms: a wake-up for each would cost more than the line itself.
+ * A pipe holds what the busiest silo writes meanwhile several times over. */
+#define GATHER_MS 5
 
 /* At the end a slow reader gets one second (reference control.md 13): tries, and the wait of each, ms. */
 #define EXIT_TRIES 10
@@ -29,10 +34,10 @@ static const char TARGET[] = "culvert::log";
 struct log_pipe {
 	struct logs *logs; /* NULL: the owner has let go */
 	int fd;
-	struct io_op in; /* multishot poll */
-	struct io_task read;
-	struct timer again; /* what one turn left is read in the next */
-	struct buf part;    /* a line whose end has not come yet */
+	struct io_op in;   /* poll for the first line; not while lines gather */
+	struct timer read; /* lines have gathered, or one turn left some */
+	struct buf part;   /* a line whose end has not come yet */
+	bool is_over;      /* nothing more comes */
 };
 
 /* --- stdout -------------------------------------------------------------- */
@@ -142,12 +147,24 @@ static void report_dropped(struct logs *logs)
 	struct log_line line;
 	form.write = add_report;
 	form.ctx = logs;
-	if (!log_begin(&line, &form, LOG_WARN, TARGET, "log lines were dropped: stdout is too slow, or they were too long")) {
+	if (!log_begin(&line, &form, LOG_WARN, TARGET,
+	            "log lines were dropped: stdout is too slow, or they were too long")) {
 		logs->dropped = 0;
 		return;
 	}
 	log_u64(&line, "lines", logs->dropped);
 	log_end(&line);
+}
+
+/* A line, or the rest of one, waits for stdout. */
+static void queue_line(struct logs *logs, const char *line, size_t len)
+{
+	if (logs->dropped > 0)
+		report_dropped(logs);
+	if (buf_add(&logs->queue, line, len) < 0) {
+		logs->queue.err = 0;
+		logs->dropped++;
+	}
 }
 
 void logs_write(void *ctx, const char *line, size_t len)
@@ -160,12 +177,7 @@ void logs_write(void *ctx, const char *line, size_t len)
 		line += n > 0 ? n : 0;
 		len -= n > 0 ? (size_t)n : 0;
 	}
-	if (logs->dropped > 0)
-		report_dropped(logs);
-	if (buf_add(&logs->queue, line, len) < 0) {
-		logs->queue.err = 0;
-		logs->dropped++;
-	}
+	queue_line(logs, line, len);
 	watch_room(logs);
 }
 
@@ -177,7 +189,7 @@ static void forward_line(struct log_pipe *pipe, char *line, size_t len)
 	for (size_t i = 0; i + 1 < len; i++)
 		if ((unsigned char)line[i] < 0x20 && line[i] != '\t')
 			line[i] = '?';
-	logs_write(pipe->logs, line, len);
+	queue_line(pipe->logs, line, len);
 }
 
 /* Splits what has come into lines; the rest waits for its end, up to a line's ceiling. */
@@ -206,38 +218,46 @@ static void take(struct log_pipe *pipe, const char *bytes, size_t len)
 		buf_done(&pipe->part);
 }
 
-static void read_pipe(struct io_task *task)
+/* Takes what is there, up to a turn's ceiling; true if nothing is left. */
+static bool read_pipe(struct log_pipe *pipe)
 {
-	struct log_pipe *pipe = list_entry(task, struct log_pipe, read);
-	char bytes[LIMIT_LOG_LINE];
-	for (size_t got = 0; got < PIPE_TURN_MAX;) {
-		ssize_t n = read(pipe->fd, bytes, sizeof(bytes));
+	char bytes[READ_LEN];
+	size_t got = 0;
+	ssize_t n = 1;
+	while (n > 0 && got < PIPE_TURN_MAX) {
+		n = read(pipe->fd, bytes, sizeof(bytes));
 		if (n <= 0)
-			return;
+			break;
 		take(pipe, bytes, (size_t)n);
 		got += (size_t)n;
 	}
-	io_timer_start(pipe->logs->io, &pipe->again, 0);
+	/* Many lines at a time, unless others wait already. */
+	if (!pipe->logs->room.in_flight)
+		flush(pipe->logs);
+	if (pipe->logs->queue.len > 0)
+		watch_room(pipe->logs);
+	return n <= 0;
 }
 
-static void read_again(struct timer *timer, uint64_t now)
+static void on_gathered(struct timer *timer, uint64_t now)
 {
 	(void)now;
-	read_pipe(&list_entry(timer, struct log_pipe, again)->read);
+	struct log_pipe *pipe = list_entry(timer, struct log_pipe, read);
+	if (!read_pipe(pipe))
+		io_timer_start(pipe->logs->io, &pipe->read, 0);
+	else if (!pipe->is_over)
+		io_poll(pipe->logs->io, &pipe->in, pipe->fd, POLLIN, false);
 }
 
 static void on_in(struct io_op *op, const struct io_result *result)
 {
 	struct log_pipe *pipe = list_entry(op, struct log_pipe, in);
 	if (!pipe->logs) {
-		if (!result->more)
-			mem_free(pipe);
+		mem_free(pipe);
 		return;
 	}
-	bool is_over = result->res < 0 || (result->res & POLLHUP);
-	if (!result->more && !is_over)
-		io_poll(pipe->logs->io, op, pipe->fd, POLLIN, true);
-	io_defer(pipe->logs->io, &pipe->read, IO_PHASE_WORK);
+	pipe->is_over = result->res < 0 || (result->res & POLLHUP);
+	io_timer_start(pipe->logs->io, &pipe->read, GATHER_MS);
 }
 
 int log_pipe_new(struct logs *logs, int fd, struct log_pipe **ret_pipe)
@@ -250,11 +270,10 @@ int log_pipe_new(struct logs *logs, int fd, struct log_pipe **ret_pipe)
 	}
 	pipe->logs = logs;
 	pipe->fd = fd;
-	io_task_init(&pipe->read, read_pipe);
-	timer_init(&pipe->again, read_again);
+	timer_init(&pipe->read, on_gathered);
 	buf_init(&pipe->part, PIPE_TURN_MAX + LIMIT_LOG_LINE);
 	io_op_init(&pipe->in, on_in);
-	io_poll(logs->io, &pipe->in, fd, POLLIN, true);
+	io_poll(logs->io, &pipe->in, fd, POLLIN, false);
 	*ret_pipe = pipe;
 	return 0;
 }
@@ -263,10 +282,8 @@ void log_pipe_free(struct log_pipe *pipe)
 {
 	if (!pipe)
 		return;
-	io_undefer(&pipe->read);
-	read_pipe(&pipe->read);
-	io_undefer(&pipe->read);
-	io_timer_stop(pipe->logs->io, &pipe->again);
+	(void)read_pipe(pipe);
+	io_timer_stop(pipe->logs->io, &pipe->read);
 	struct io *io = pipe->logs->io;
 	buf_done(&pipe->part);
 	fd_close(&pipe->fd);
