@@ -71,7 +71,7 @@ def ca(lab):
         "the CA", lambda: next(iter((lab.run_dir / "culvert").glob("*/ca-root.key")), None)).parent)
 
 
-def test_s01_the_mesh_scrapes_over_hbone(lab, ca, tmp_path):
+def test_s01_i23_the_mesh_scrapes_over_hbone(lab, ca, tmp_path):
     client, outside = start(lab)
     up(lab)
     result = ask(lab, ca().issue(tmp_path, [OTHER]), f"{own_ip(lab)}:15020")

@@ -153,15 +153,20 @@ static int step(struct tls_session *s, struct chain *wire, struct err *err)
 	return ret;
 }
 
-void pair_handshake(struct pair *p)
+void pair_rounds(struct pair *p, int cnt)
 {
-	p->client_ret = p->server_ret = -EAGAIN;
-	for (int i = 0; i < 10; i++) {
+	for (int i = 0; i < cnt; i++) {
 		if (p->client_ret == -EAGAIN)
 			p->client_ret = step(p->client, &p->to_client, &p->client_err);
 		if (p->server_ret == -EAGAIN)
 			p->server_ret = step(p->server, &p->to_server, &p->server_err);
 	}
+}
+
+void pair_handshake(struct pair *p)
+{
+	p->client_ret = p->server_ret = -EAGAIN;
+	pair_rounds(p, 10);
 }
 
 ssize_t carry(struct chain *wire, struct tls_session *s, size_t max, void *buf, size_t cap, struct err *err)

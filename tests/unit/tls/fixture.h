@@ -74,6 +74,9 @@ struct pair {
 /* Ends one handshake attempt: both established, or one failed and the other has seen the alert. */
 void pair_handshake(struct pair *p);
 
+/* A part of it: so many times each side's step, while its result is -EAGAIN. */
+void pair_rounds(struct pair *p, int cnt);
+
 /* Sessions for the two identities; the client accepts `accept` (NULL: nobody). Takes no reference of its own.
  */
 void pair_init(struct pair *p, struct tls_identity *client, struct tls_identity *server, const char *accept);

@@ -184,6 +184,44 @@ static void judges_what_is_established(void **state)
 	assert_int_equal(told, 1);
 }
 
+/* C5: everything under an intermediate goes with it. */
+static void test_C5_revoked_intermediate_of_what_is_established(void **state)
+{
+	struct world *w = *state;
+	struct pair p;
+	struct der der;
+	int server_told = 0, client_told = 0;
+	pair_init(&p, w->alice, w->bob, BOB);
+	tls_on_revoked(p.server, on_told, &server_told);
+	tls_on_revoked(p.client, on_told, &client_told);
+	pair_handshake(&p);
+	assert_int_equal(p.server_ret, 0);
+	make_crl(&der, &w->root, w->root.key, cert_of(w->alice, 1));
+	tls_revocation_set(w->revocation, crls_of(&der));
+	assert_int_equal(server_told, 1);
+	/* The server's certificate is by the root itself. */
+	assert_int_equal(client_told, 0);
+	pair_done(&p);
+}
+
+/* C6: a list that comes while a handshake is under way is the one that it is judged by. */
+static void test_C6_list_that_comes_during_a_handshake(void **state)
+{
+	struct world *w = *state;
+	struct pair p;
+	struct der der;
+	pair_init(&p, w->alice, w->bob, BOB);
+	p.client_ret = p.server_ret = -EAGAIN;
+	pair_rounds(&p, 1);
+	assert_int_equal(p.client_ret, -EAGAIN);
+	assert_int_equal(p.server_ret, -EAGAIN);
+	make_crl(&der, &w->middle, w->middle.key, cert_of(w->alice, 0));
+	tls_revocation_set(w->revocation, crls_of(&der));
+	pair_rounds(&p, 9);
+	assert_int_equal(p.server_ret, ERR_TLS_REVOKED);
+	pair_done(&p);
+}
+
 static void expect_refused(const void *bytes, size_t len)
 {
 	struct tls_crls *crls = NULL;
@@ -232,6 +270,8 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 	        T(judges_handshakes),
 	        T(judges_what_is_established),
+	        T(test_C5_revoked_intermediate_of_what_is_established),
+	        T(test_C6_list_that_comes_during_a_handshake),
 	        T(reads_files),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);
