@@ -213,6 +213,8 @@ static void dispose(struct broker *broker)
 	/* Closes that are still under way end here. */
 	for (int i = 0; i < 8 && io_in_flight(broker->io) > 0; i++)
 		io_turn(broker->io, false);
+	/* What the last of them put off. */
+	io_turn(broker->io, false);
 	h2_env_free(broker->h2_env);
 	io_free(broker->io);
 	settings_done(&broker->settings);
