@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* `culvertctl drain POD`: the pod's silo ends its connections gracefully; culvertd then starts a new one. */
+/* `culvertctl drain POD`: the pod's tunnels end with their last stream; its silo goes on. */
 #include "ctl/client.h"
 #include "ctl/ctl.h"
 #include "ctl/pods.h"

@@ -69,7 +69,7 @@ static const struct ctl_command COMMANDS[] = {
 		BIT(OUTPUT) | BIT(JSON) | BIT(ONCE), cmd_trace},
 	{"explain", NULL, "FROM TO:PORT", "tell what would become of a connection", LISTS, 2, 2,
 		BIT(OUTPUT) | BIT(JSON), cmd_explain},
-	{"drain", NULL, "POD", "end a pod's connections gracefully, and renew its silo", "", 1, 1, 0, cmd_drain},
+	{"drain", NULL, "POD", "end a pod's tunnels gracefully; its proxy goes on", "", 1, 1, 0, cmd_drain},
 	{"version", NULL, "", "print the versions of culvertctl and of the daemon", "short|json", 0, 0,
 		BIT(OUTPUT) | BIT(JSON), cmd_version},
 	{"help", NULL, "[COMMAND]", "explain culvertctl, or one command", "", 0, 1, 0, cmd_help},

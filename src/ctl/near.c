@@ -17,14 +17,21 @@ void near_init(struct near *near, const char *wanted)
 		near->away[i] = UINT_MAX;
 }
 
-/* The distance to the name, with its namespace if one was typed; what was typed may be the beginning. */
+/* The distance to the name, with its namespace if one was typed. What was typed may be the beginning: names
+ * of pods end in letters that nobody remembers. */
 static unsigned distance(const char *wanted, const char *name, const char *full)
 {
+	char start[NEAR_NAME_MAX];
 	unsigned a = ctl_slips(wanted, name);
-	unsigned b = ctl_slips(wanted, full);
-	if (strncmp(full, wanted, strlen(wanted)) == 0)
-		return 1;
-	return a < b ? a : b;
+	unsigned least = ctl_slips(wanted, full);
+	least = a < least ? a : least;
+	for (int extra = 0; extra < 2; extra++) {
+		snprintf(start, sizeof(start), "%.*s", (int)strnlen(wanted, sizeof(start)) + extra, full);
+		a = ctl_slips(wanted, start);
+		/* A whole name is better than a beginning. */
+		least = a < UINT_MAX && a + 1 < least ? a + 1 : least;
+	}
+	return least;
 }
 
 void near_offer(struct near *near, const char *name, const char *ns)

@@ -3,7 +3,10 @@
 """culvertctl against a daemon that is told what to answer: run directories, errors, exit codes."""
 import contextlib
 import fcntl
+import json
 import os
+import re
+import shutil
 import socket
 import subprocess
 import sys
@@ -161,7 +164,7 @@ class Ctl(unittest.TestCase):
         text = self.fails(1, "culvertd answered 500 to /culvert/pods: out of ?[31mmemory\n", args=["pods"])
         self.assertNotIn("more", text)
         d.answer = reply(b"", "404 Not Found")
-        self.fails(1, "culvertd answered 404 to /config_dump\n", args=["dump"])
+        self.fails(1, "culvertd answered 404: it is of a release that has no /config_dump\n", args=["dump"])
 
     def test_slow(self):
         self.daemon(b"HTTP/1.1 200 OK\r\n", hold=30)
@@ -180,15 +183,15 @@ class Ctl(unittest.TestCase):
     # --- which daemon ---
 
     def test_none(self):
-        self.fails(1, f"no running culvertd found in {self.base};", args=["pods"])
-        self.fails(1, f"no running culvertd found in {self.base}/nowhere;", args=["pods"], run_dir=False,
+        self.fails(3, f"no running culvertd found in {self.base};", args=["pods"])
+        self.fails(3, f"no running culvertd found in {self.base}/nowhere;", args=["pods"], run_dir=False,
                    env={"CULVERT_RUN_DIR": self.base + "/nowhere"})
 
     def test_default_folders_are_named(self):
         if any(os.path.exists(d) for d in ("/var/run/ztunnel/culvert", "/tmp/culvert")):
             self.skipTest("a culvertd has been here")
         for env in ({}, {"CULVERT_RUN_DIR": ""}):
-            self.fails(1, "/var/run/ztunnel/culvert, /tmp/culvert", args=["pods"], run_dir=False, env=env)
+            self.fails(3, "/var/run/ztunnel/culvert, /tmp/culvert", args=["pods"], run_dir=False, env=env)
 
     def test_environment(self):
         self.daemon(reply(PODS))
@@ -202,8 +205,8 @@ class Ctl(unittest.TestCase):
 
     def test_dead_instance(self):
         self.daemon(reply(PODS), lock=False)
-        self.fails(1, "no running culvertd", args=["pods"])
-        self.fails(1, "nobody holds instance 00000000000000aa", args=["--instance", "00000000000000aa", "pods"])
+        self.fails(3, "no running culvertd", args=["pods"])
+        self.fails(3, "nobody holds instance 00000000000000aa", args=["--instance", "00000000000000aa", "pods"])
 
     def test_dead_and_live(self):
         self.daemon(reply(b"[1]"), name="dead", lock=False)
@@ -218,7 +221,7 @@ class Ctl(unittest.TestCase):
         self.assertEqual((res.returncode, res.stdout.encode()), (0, PODS))
         self.assertIn(f"2 instances are live; this is {self.base}/aa-young", res.stderr)
         self.assertEqual(self.ok("--instance", "ff-old", "pods", "-o", "json"), "[]\n")
-        self.fails(1, "there is no instance other", args=["--instance", "other", "pods"])
+        self.fails(3, "there is no instance other", args=["--instance", "other", "pods"])
 
     def test_no_way_out_of_the_folder(self):
         inner = os.path.join(self.base, "inner")
@@ -226,11 +229,11 @@ class Ctl(unittest.TestCase):
         self.daemon(reply(PODS))
         os.symlink(os.path.join(self.base, "00000000000000aa"), os.path.join(inner, "link"))
         for name in ("../00000000000000aa", "..", ".", "", "/", "link"):
-            self.fails(1, "instance", args=["--run-dir", inner, "--instance", name, "pods"])
+            self.fails(3, "instance", args=["--run-dir", inner, "--instance", name, "pods"])
 
     def test_without_admin_socket(self):
         self.daemon()
-        self.fails(1, "admin socket does not answer", args=["pods"])
+        self.fails(3, "admin socket does not answer", args=["pods"])
 
     def test_run_dir_is_a_file(self):
         path = os.path.join(self.base, "file")
@@ -254,16 +257,23 @@ class Ctl(unittest.TestCase):
             self.skipTest("needs root, to be somebody else")
         self.daemon(reply(PODS))
         os.chmod(self.base, 0o700)
-        self.fails(1, f"{self.base}: permission denied", args=["pods"], preexec_fn=lambda: os.setresuid(*[65534] * 3))
+        self.fails(4, f"{self.base}: permission denied", args=["pods"], preexec_fn=lambda: os.setresuid(*[65534] * 3))
 
     # --- the call itself ---
 
     def test_usage_errors(self):
         self.fails(2, "unknown command pdos; did you mean pods?", args=["pdos"])
-        self.fails(2, "unknown command connections\n", args=["connections"])
+        self.fails(2, "unknown command certainly-not\n", args=["certainly-not"])
         self.fails(2, "unexpected argument x", args=["pods", "x"])
-        self.fails(2, "-o is short or json, not yaml", args=["pods", "-o", "yaml"])
-        self.fails(2, "dump takes no -o", args=["dump", "-o", "json"])
+        self.fails(2, "-o is one of short|json|yaml, not xml", args=["pods", "-o", "xml"])
+        self.fails(2, "log takes no -o", args=["log", "-o", "json"])
+        self.fails(2, "policy takes no -p", args=["policy", "--pod", "x"])
+        self.fails(2, "explain needs FROM TO:PORT", args=["explain", "x"])
+        self.fails(2, "TO:PORT is", args=["explain", "x", "y"])
+        self.fails(2, "--interval is a time", args=["top", "-i", "soon"])
+        self.fails(2, "--iterations is a number", args=["top", "-n", "-1"])
+        self.fails(2, "--direction is inbound or outbound", args=["connections", "--direction", "up"])
+        self.fails(2, "bash or zsh", args=["completion", "fish"])
         self.fails(2, "--nonsense", args=["--nonsense"])
         self.fails(2, "there is no command nonsense", args=["help", "nonsense"])
         self.fails(2, "usage:", args=[])
@@ -274,9 +284,101 @@ class Ctl(unittest.TestCase):
             for word in ("pods", "dump", "version", "--run-dir", "CULVERT_RUN_DIR"):
                 self.assertIn(word, text)
         self.assertEqual(self.ok("help", "pods"), self.ok("pods", "--help"))
-        self.assertIn("-o short|json", self.ok("help", "pods"))
-        self.assertRegex(self.ok("version"), r"^culvertctl \d+\.\d+\.\d+\n$")
-        self.assertEqual(self.ok("--version"), self.ok("version"))
+        self.assertIn("-o, --output short|json|yaml", self.ok("help", "pods"))
+        res = self.ctl("version")
+        self.assertEqual(res.returncode, 0)
+        self.assertRegex(res.stdout, r"^culvertctl \d+\.\d+\.\d+\n$")
+        self.assertIn("no version of the daemon", res.stderr)
+        self.assertEqual(self.ctl("--version").stdout, res.stdout)
+        self.daemon(reply(b'{"version": "9.9", "x": {}, "y": "a\\u001b"}'))
+        self.assertTrue(self.ok("version").endswith('culvertd:\n  version: "9.9"\n  y: "a\\u001b"\n'))
+        self.assertEqual(json.loads(self.ok("version", "--json"))["daemon"]["version"], "9.9")
+
+    def test_saved_dump(self):
+        path = os.path.join(self.base, "dump.json")
+        with open(path, "w") as out:
+            out.write('{"workloads": [{"name": "w", "namespace": "n", "protocol": "TCP", "workloadIps": ["1.2.3.4"]}]}')
+        want = "NAMESPACE POD NAME ADDRESS NODE WAYPOINT PROTOCOL\nn         w        1.2.3.4      None     TCP\n"
+        self.assertEqual(self.ok("workload", "--file", path), want)
+        with open(path) as stdin:
+            self.assertEqual(self.ok("w", "-f", "-", stdin=stdin), want)
+        self.assertIn("- 1.2.3.4\n", self.ok("workload", "-f", path, "-o", "yaml"))
+        self.fails(5, "there is no workload v", args=["workload", "-f", path, "--pod", "v"])
+        self.fails(1, "No such file", args=["workload", "-f", path + "x"])
+        with open(path, "w") as out:
+            out.write("[]")
+        self.fails(1, "no config dump", args=["workload", "-f", path])
+
+    def test_names_of_pods(self):
+        self.daemon(reply(PODS))
+        self.assertEqual(len(self.ok("pods", "--pod", "shop").splitlines()), 2)
+        self.assertEqual(len(json.loads(self.ok("pods", "-n", "prod", "-o", "json"))), 2)
+        self.assertEqual(self.ok("pods", "-n", "none", "--json"), "[]\n")
+        self.fails(5, "there is no pod on this node shpo; did you mean shop.prod", args=["pods", "--pod", "shpo"])
+        self.fails(5, "did you mean shop.prod?", args=["trace", "shopp"])
+        self.fails(3, "pod till.prod has no silo", args=["drain", "till"])
+        # Its socket does not exist.
+        self.fails(3, "admin socket does not answer", args=["log", "--pod", "u-1"])
+
+    def test_refusals_carry_their_codes(self):
+        d = self.daemon(reply(b"there is no workload x in the mesh\n", "404 Not Found"))
+        self.fails(5, "culvertctl: there is no workload x in the mesh\n", args=["explain", "x", "y:1"])
+        self.assertEqual(d.asked, ["GET /culvert/explain?from=x&to=y&port=1 HTTP/1.1"])
+        d.answer = reply(b"a port is a number\n", "400 Bad Request")
+        self.fails(2, "a port is a number", args=["explain", "a b", "[::1]:&"])
+        self.assertEqual(d.asked[-1], "GET /culvert/explain?from=a%20b&to=%3A%3A1&port=%26 HTTP/1.1")
+
+    def test_log(self):
+        d = self.daemon(reply(b"current log level is info\n"))
+        self.assertEqual(self.ok("log"), "current log level is info\n")
+        self.ok("log", "xds:debug")
+        self.ok("log", "--reset", "warning")
+        self.assertEqual(d.asked, ["POST /logging?level= HTTP/1.1", "POST /logging?level=xds%3Adebug HTTP/1.1",
+                                   "POST /logging?level=warn&reset HTTP/1.1"])
+
+    def test_explain_of_another_shape(self):
+        d = self.daemon(reply(b"[]"))
+        self.fails(1, "no object", args=["explain", "x", "y:1"])
+        for body in (b"{}", b'{"route": {"kind": 3, "peerIdentities": {"a": 1}}, "policy": [], "from": "\\u001b"}'):
+            d.answer = reply(body)
+            self.assertNotIn("\x1b", self.ok("explain", "x", "y:1"))
+
+    def test_closed_pipe_is_quiet(self):
+        body = b'{"workloads": [' + b",".join(b'{"name": "w%d"}' % i for i in range(50000)) + b"]}"
+        self.daemon(reply(body))
+        for args in (["workload"], ["dump"], ["workload", "-o", "json"], ["all", "-o", "yaml"]):
+            proc = subprocess.Popen([CTL, "--run-dir", self.base, *args], stdout=subprocess.PIPE, stderr=subprocess.PIPE)
+            proc.stdout.read(10)
+            proc.stdout.close()
+            self.assertEqual(proc.stderr.read(), b"")
+            proc.stderr.close()
+            self.assertEqual(proc.wait(timeout=60), 1)
+
+    def test_completion_knows_every_word(self):
+        commands = re.findall(r"^  ([a-z]+) ", self.ok("help"), re.M)
+        self.assertIn("explain", commands)
+        for shell in ("bash", "zsh"):
+            script = self.ok("completion", shell)
+            for command in commands:
+                at = re.search(rf"^ +{command}(\||\))", script, re.M).start()
+                part = script[at:script.index(";;", at)]
+                for option in re.findall(r"(?<![a-z])(--?[a-z-]+)", self.ok(command, "--help").split("\n\n", 2)[2]):
+                    self.assertIn(option, part, (shell, command))
+            path = os.path.join(self.base, shell)
+            with open(path, "w") as out:
+                out.write(script)
+            if shutil.which(shell):
+                subprocess.run([shell, "-n", path], check=True)
+
+    def test_completion_in_bash(self):
+        with open(os.path.join(self.base, "c"), "w") as out:
+            out.write(self.ok("completion", "bash"))
+        for words, wanted in ((["culvertctl", "ex"], "explain"), (["culvertctl", "top", "--inter"], "--interval"),
+                              (["culvertctl", "service", "-o", "y"], "yaml"), (["culvertctl", "completion", "z"], "zsh")):
+            quoted = " ".join(f"'{w}'" for w in words)
+            res = subprocess.run(["bash", "-c", f". {self.base}/c; COMP_WORDS=({quoted}); COMP_CWORD={len(words) - 1};"
+                                  " _culvertctl; echo \"${COMPREPLY[@]}\""], capture_output=True, text=True, timeout=30)
+            self.assertEqual((res.stdout.strip(), res.stderr), (wanted, ""))
 
 
 if __name__ == "__main__":
