@@ -209,6 +209,8 @@ def test_h18_a_bad_server_hides_no_good_one(lab, etc, ca):
         "while True:\n  c, _ = s.accept(); c.recv(9); c.sendall(b'hello hello'); c.close()\n"
     bad = subprocess.Popen(["ip", "netns", "exec", lab.node, sys.executable, "-c", code, str(ca.port)])
     try:
+        wait_for("the bad server", lambda: f"127.0.0.1:{ca.port} " in run(
+            "ip", "netns", "exec", lab.node, "ss", "-ltnH").stdout)
         start(lab, ca, client, server, served=[server], CA_ADDRESS=f"ca.test:{ca.port}", RUST_LOG="debug")
         works(lab)
         lab.wait_log("127.0.0.1", "trying the next address")
@@ -289,7 +291,7 @@ def test_h20_renewal_at_half_life(lab, ca):
 
 def test_h21_outage_keeps_a_valid_certificate(lab, ca):
     """While the CA is away the certificate serves to its end, then no longer; afterwards all is well."""
-    ca.script(ttl=30)
+    ca.script(ttl=20)
     client, server = lab.pod("client"), lab.pod("server")
     start(lab, ca, client, server, served=[server])
     works(lab)
