@@ -45,7 +45,7 @@ def self_pid(lab):
             with open(f"/proc/{pid}/comm") as comm:
                 if comm.read().strip() == "culvert-silo" and ":15008 " in listeners(lab):
                     return int(pid)
-        except FileNotFoundError:
+        except (FileNotFoundError, ProcessLookupError):
             continue
     return None
 

@@ -402,7 +402,7 @@ class Lab:
             try:
                 if Path(f"/proc/{pid}/comm").read_text().strip() == "culvert-silo":
                     return int(pid)
-            except FileNotFoundError:
+            except (FileNotFoundError, ProcessLookupError):
                 continue
         return None
 
