@@ -10,12 +10,14 @@ import pytest
 from culvert_e2e.lab import wait_for
 from test_a_basic import mesh, serve  # noqa: F401
 
-# Sends numbered lines and expects each back, for as long as it is told; prints how many came back.
+# Sends numbered lines and expects each back, for as long as it is told; says when the first is back, prints how many
+# came back.
 PING = "import socket,sys,time\n" \
     "s=socket.create_connection((sys.argv[1],int(sys.argv[2])),timeout=10); f=s.makefile('rw')\n" \
     "end=time.time()+float(sys.argv[3]); n=0\n" \
     "while time.time()<end:\n" \
     "  f.write('%d\\n'%n); f.flush(); assert f.readline()=='%d\\n'%n; n+=1; time.sleep(0.01)\n" \
+    "  if n==1: print('going',flush=True); end=time.time()+float(sys.argv[3])\n" \
     "print('sent',n)\n"
 
 ECHO = "import socketserver,sys,socket\n" \
@@ -32,7 +34,7 @@ def start_transfer(lab, seconds):
     server.python(ECHO, 9200)
     server.wait_port(9200)
     proc = client.python(PING, server.ip, 9200, seconds)
-    time.sleep(0.5)
+    assert proc.stdout.readline() == "going\n"
     return proc
 
 
