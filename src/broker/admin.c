@@ -283,22 +283,34 @@ static const char *addr_of(int fd, char dst[ADDR_STR_MAX])
 	return dst;
 }
 
-/* Serves on a listening socket, which is taken over in any case. */
-static int serve(struct broker *broker, int fd, const char *component, const struct web_route *routes,
-        size_t cnt, struct web **ret_web)
+/* What happens to a listener, in upstream's words; a unix socket is nobody's business. */
+static void tell_listener(struct broker *broker, const char *event, int fd, const char *component)
 {
 	char addr[ADDR_STR_MAX];
 	struct log_line line;
+	if (!addr_of(fd, addr)[0] || !log_begin(&line, &broker->log, LOG_INFO, TARGET, event))
+		return;
+	log_bare(&line, "address", addr);
+	log_str(&line, "component", component);
+	log_end(&line);
+}
+
+int admin_serve(struct broker *broker, int fd, const char *component, const struct web_route *routes,
+        size_t cnt, struct web **ret_web)
+{
 	int r = web_new(broker->io, fd, routes, cnt, broker, ret_web);
 	if (r < 0)
 		fd_close(&fd);
-	else if (addr_of(fd, addr)[0] &&
-	         log_begin(&line, &broker->log, LOG_INFO, TARGET, "listener established")) {
-		log_bare(&line, "address", addr);
-		log_str(&line, "component", component);
-		log_end(&line);
-	}
+	else
+		tell_listener(broker, "listener established", fd, component);
 	return r;
+}
+
+void admin_end(struct broker *broker, struct web *web, const char *component)
+{
+	if (web)
+		tell_listener(broker, "listener drained", web_fd(web), component);
+	web_drain(web);
 }
 
 static int start_readiness(struct broker *broker)
@@ -307,8 +319,8 @@ static int start_readiness(struct broker *broker)
 	int r = admin_listen(ADMIN_READINESS_PORT, broker->settings.ipv6_enabled, &fd);
 	if (r < 0)
 		return r;
-	return serve(broker, fd, "readiness", READY_ROUTES, sizeof(READY_ROUTES) / sizeof(READY_ROUTES[0]),
-	        &broker->readiness_web);
+	return admin_serve(broker, fd, "readiness", READY_ROUTES,
+	        sizeof(READY_ROUTES) / sizeof(READY_ROUTES[0]), &broker->readiness_web);
 }
 
 static int start_socket(struct broker *broker)
@@ -319,7 +331,7 @@ static int start_socket(struct broker *broker)
 	int r = fd_unix_listen(path, SOCK_STREAM, BACKLOG, &fd);
 	if (r < 0)
 		return r;
-	return serve(broker, fd, "admin", ADMIN_ROUTES, ADMIN_ROUTE_CNT, &broker->admin_web);
+	return admin_serve(broker, fd, "admin", ADMIN_ROUTES, ADMIN_ROUTE_CNT, &broker->admin_web);
 }
 
 /* The loopback addresses; the one of IPv6 where there is one (reference control.md 3.8). */
@@ -331,13 +343,14 @@ static int start_ports(struct broker *broker)
 	int fd;
 	int r = listen_patiently(&v4, &fd);
 	if (r == 0)
-		r = serve(broker, fd, "admin", ADMIN_ROUTES, ADMIN_ROUTE_CNT, &broker->admin_v4_web);
+		r = admin_serve(broker, fd, "admin", ADMIN_ROUTES, ADMIN_ROUTE_CNT, &broker->admin_v4_web);
 	if (r < 0 || !broker->settings.ipv6_enabled)
 		return r;
 	r = listen_patiently(&v6, &fd);
 	if (r == -EADDRNOTAVAIL || r == -EAFNOSUPPORT)
 		return 0;
-	return r < 0 ? r : serve(broker, fd, "admin", ADMIN_ROUTES, ADMIN_ROUTE_CNT, &broker->admin_v6_web);
+	return r < 0 ? r
+	             : admin_serve(broker, fd, "admin", ADMIN_ROUTES, ADMIN_ROUTE_CNT, &broker->admin_v6_web);
 }
 
 int admin_start(struct broker *broker, struct err *err)
@@ -356,10 +369,10 @@ int admin_start(struct broker *broker, struct err *err)
 
 void admin_drain(struct broker *broker)
 {
-	web_drain(broker->readiness_web);
-	web_drain(broker->admin_v4_web);
-	web_drain(broker->admin_v6_web);
-	web_drain(broker->admin_web);
+	admin_end(broker, broker->readiness_web, "readiness");
+	admin_end(broker, broker->admin_v4_web, "admin");
+	admin_end(broker, broker->admin_v6_web, "admin");
+	admin_end(broker, broker->admin_web, "admin");
 }
 
 void admin_stop(struct broker *broker)

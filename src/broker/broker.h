@@ -53,6 +53,8 @@ struct readiness {
 	bool node_settled;     /* once there was a snapshot and nothing pending */
 	bool was_up;           /* proxies have been started: shared mode a warden came, dedicated the silo */
 	bool was_ready;        /* the node has been ready once */
+	unsigned awaited;      /* tasks that were not done when last looked at, as bits (ready.c) */
+	uint64_t since_us;     /* clock_us() when the readiness was first looked at; 0 = not yet */
 };
 
 /* The broker. */

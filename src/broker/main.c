@@ -15,11 +15,13 @@
 #include <unistd.h>
 
 #include "base/fd.h"
+#include "base/json.h"
 #include "base/mem.h"
 #include "broker/admin.h"
 #include "broker/broker.h"
 #include "broker/certs.h"
 #include "broker/config.h"
+#include "broker/dump_config.h"
 #include "broker/crl.h"
 #include "broker/mesh_file.h"
 #include "broker/metrics.h"
@@ -221,6 +223,21 @@ static void dispose(struct broker *broker)
 	close(broker->run_fd);
 }
 
+/* What we run with, as the config dump has it, in one record (reference control.md 1.2). */
+static void tell_config(struct broker *broker)
+{
+	struct buf text;
+	struct json json;
+	buf_init(&text, CONFIG_TEXT_MAX);
+	json_init(&json, &text, false);
+	json_obj(&json);
+	if (dump_config(&json, &broker->settings) == 0) {
+		json_obj_end(&json);
+		log_msg(&broker->log, LOG_INFO, "ztunnel", "running with config: %s", buf_cstr(&text));
+	}
+	buf_done(&text);
+}
+
 /* Everything up to the loop. */
 static int start(struct broker *broker, struct ends *ends, struct err *err)
 {
@@ -232,6 +249,10 @@ static int start(struct broker *broker, struct ends *ends, struct err *err)
 		r = open_run_dir(broker, err);
 	if (r == 0)
 		r = make_loop(broker, err);
+	if (r == 0) {
+		tell_config(broker);
+		broker_ready_note(broker);
+	}
 	if (r == 0)
 		r = make_parts(broker, err);
 	if (r == 0)

@@ -346,17 +346,13 @@ int metrics_start(struct broker *broker, struct err *err)
 	int r = admin_listen(broker->settings.stats_port, broker->settings.ipv6_enabled, &fd);
 	if (r < 0)
 		return err_sys(err, r, "stats server starts");
-	r = web_new(broker->io, fd, ROUTES, sizeof(ROUTES) / sizeof(ROUTES[0]), broker, &metrics->web);
-	if (r < 0) {
-		fd_close(&fd);
-		return err_sys(err, r, "stats server");
-	}
-	return 0;
+	r = admin_serve(broker, fd, "stats", ROUTES, sizeof(ROUTES) / sizeof(ROUTES[0]), &metrics->web);
+	return r < 0 ? err_sys(err, r, "stats server") : 0;
 }
 
 void metrics_drain(struct broker *broker)
 {
-	web_drain(broker->metrics->web);
+	admin_end(broker, broker->metrics->web, "stats");
 }
 
 static void stop(struct broker *broker)

@@ -1,8 +1,12 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /* When the node is ready, and what is missing (reference control.md 11.2). */
+#include <inttypes.h>
 #include <stdio.h>
 
+#include "base/clock.h"
 #include "broker/broker.h"
+
+static const char TARGET[] = "ztunnel::readiness";
 
 /* Tasks by their bit, sorted by name as they are shown. */
 enum task { TASK_DNS, TASK_PROXY, TASK_STATE, TASK_AGENT, TASK_CNT };
@@ -47,11 +51,37 @@ static unsigned pending_tasks(const struct broker *broker)
 	return pending;
 }
 
+/* Says what is done since the last time, in upstream's words (reference control.md 13). */
+static void tell_done(struct broker *broker, unsigned pending)
+{
+	struct readiness *ready = &broker->ready;
+	uint64_t now = clock_us();
+	unsigned left = ready->awaited;
+	if (!ready->since_us)
+		ready->since_us = now;
+	for (unsigned i = 0; i < TASK_CNT; i++) {
+		uint64_t us = now - ready->since_us;
+		if (!(ready->awaited & ~pending & 1u << i))
+			continue;
+		left &= ~(1u << i);
+		if (left)
+			log_msg(&broker->log, LOG_INFO, TARGET,
+			        "Task '%s' complete (%" PRIu64 ".%03ums), still awaiting %d tasks", NAMES[i],
+			        us / 1000, (unsigned)(us % 1000), __builtin_popcount(left));
+		else
+			log_msg(&broker->log, LOG_INFO, TARGET,
+			        "Task '%s' complete (%" PRIu64 ".%03ums), marking server ready", NAMES[i],
+			        us / 1000, (unsigned)(us % 1000));
+	}
+	ready->awaited = pending;
+}
+
 void broker_ready_note(struct broker *broker)
 {
 	/* Started once is done: a silo that crashes comes back, and the node is not its only user. */
 	broker->ready.was_up = broker->ready.was_up || is_started(broker);
 	broker->ready.was_ready = broker->ready.was_ready || pending_tasks(broker) == 0;
+	tell_done(broker, pending_tasks(broker));
 }
 
 void broker_pending_text(struct broker *broker, char *dst, size_t cap)

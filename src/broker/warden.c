@@ -166,6 +166,7 @@ static void on_closed(void *ctx, int code, const char *text)
 	broker->ready.warden_up = false;
 	broker->ready.node_connected = false;
 	broker->ready.node_snapshot = false;
+	broker_ready_note(broker);
 	if (code != -EPIPE && code != -ECONNRESET)
 		log_msg(&broker->log, LOG_WARN, TARGET, "channel to the warden closed: %s", text);
 }

@@ -108,6 +108,11 @@ int listen_start(struct io *io, int fd, const struct listen_opts *opts, const st
 	return 0;
 }
 
+int listen_fd(const struct listener *listener)
+{
+	return listener->fd;
+}
+
 void listen_stop(struct listener *listener)
 {
 	if (!listener)

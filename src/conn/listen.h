@@ -38,6 +38,9 @@ struct listen_events {
 int listen_start(struct io *io, int fd, const struct listen_opts *opts, const struct listen_events *events,
         void *ctx, struct listener **ret_listener);
 
+/* The listening socket, for its address. Borrowed. */
+int listen_fd(const struct listener *listener);
+
 /* Stops: no event comes after, the listening socket is closed at once, memory is freed when the kernel is
  * done. NULL is fine. */
 void listen_stop(struct listener *listener);

@@ -343,6 +343,11 @@ int web_new(
 	return 0;
 }
 
+int web_fd(const struct web *web)
+{
+	return web->listener ? listen_fd(web->listener) : -1;
+}
+
 void web_drain(struct web *web)
 {
 	if (!web || !web->listener)

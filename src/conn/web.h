@@ -35,6 +35,9 @@ struct web_route {
 int web_new(
         struct io *io, int fd, const struct web_route *routes, size_t cnt, void *ctx, struct web **ret_web);
 
+/* The listening socket, for its address; -1 once it has stopped. Borrowed. */
+int web_fd(const struct web *web);
+
 /* Stops listening at once; requests under way are still answered, then their connections close (reference
  * control.md 11.1). web_free() follows. NULL is fine. */
 void web_drain(struct web *web);

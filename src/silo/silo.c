@@ -164,26 +164,35 @@ static const struct listen_events LISTEN_EVENTS[SILO_PORT_CNT] = {
         [SILO_PORT_SOCKS] = {.on_accept = on_socks, .on_error = on_accept_error},
 };
 
-int silo_listen(struct silo *silo, enum silo_port port, int fd)
+/* What happens to a listener, in upstream's words. */
+static void tell_listener(struct silo *silo, size_t port, bool is_end)
 {
-	struct listen_opts opts = {.nodelay = true};
 	struct log_line line;
 	struct addr local;
 	char text[ADDR_STR_MAX];
+	if (sock_local_addr(listen_fd(silo->listeners[port]), &local) < 0)
+		local = (struct addr){.port = PORTS[port].port};
+	if (!log_begin(&line, &silo->log, LOG_INFO, TARGET,
+	            is_end ? "listener drained" : "listener established"))
+		return;
+	log_bare(&line, "address", addr_format(&local, text));
+	log_str(&line, "component", PORTS[port].component);
+	/* Not of one that ends: as upstream. */
+	if (!is_end)
+		log_bool(&line, "transparent", silo_keeps_source(silo));
+	log_end(&line);
+}
+
+int silo_listen(struct silo *silo, enum silo_port port, int fd)
+{
+	struct listen_opts opts = {.nodelay = true};
 	/* HBONE finds dead peers by its own pings; who comes by SOCKS5 is on this machine (dataplane 2.3). */
 	if (port != SILO_PORT_HBONE && port != SILO_PORT_SOCKS)
 		opts.keepalive = keepalive_of(&silo->settings);
 	int r = listen_start(silo->io, fd, &opts, &LISTEN_EVENTS[port], silo, &silo->listeners[port]);
 	if (r < 0)
 		return r;
-	if (sock_local_addr(fd, &local) < 0)
-		local = (struct addr){.port = PORTS[port].port};
-	if (log_begin(&line, &silo->log, LOG_INFO, TARGET, "listener established")) {
-		log_bare(&line, "address", addr_format(&local, text));
-		log_str(&line, "component", PORTS[port].component);
-		log_bool(&line, "transparent", silo_keeps_source(silo));
-		log_end(&line);
-	}
+	tell_listener(silo, port, false);
 	return 0;
 }
 
@@ -194,6 +203,8 @@ static void stop_listening(struct silo *silo)
 	/* A successor has its own sockets: what would arrive here would be lost. */
 	dns_stop(silo->dns);
 	for (size_t i = 0; i < SILO_PORT_CNT; i++) {
+		if (silo->listeners[i])
+			tell_listener(silo, i, true);
 		listen_stop(silo->listeners[i]);
 		silo->listeners[i] = NULL;
 	}

@@ -419,3 +419,27 @@ def test_s31_bad_requests(mesh, door):
         assert s.recv(1) == b"", "cut after its time"
         s.close()
     mesh.pods["client"].curl(f"http://{mesh.pods['server'].ip}:8080/")
+
+
+# --- log -----------------------------------------------------------------------------------------------
+
+
+def test_s40_lines_of_the_life(lab):
+    """What upstream's operators look for: settings, tasks, listeners that come and go."""
+    pod = lab.pod("pod")
+    lab.write_mesh()
+    lab.start_agent()
+    lab.start_daemon(ready=False)
+    lab.add(pod)
+    lab.wait_ready()
+    config = json.loads(lab.wait_log("running with config: ")[0].split("running with config: ", 1)[1].replace('\\"', '"'))
+    assert config["adminAddr"] and config["localNode"] is not None
+    tasks = [re.search(r"Task '([^']*)' complete \(\d+\.\d{3}ms\), (.*?)\t", line).groups() for line in lab.log_lines("\treadiness\tTask ")]
+    assert sorted(name for name, _ in tasks) == ["dns proxy", "proxy", "state manager", "workload proxy manager"]
+    assert [rest for _, rest in tasks] == ["still awaiting 3 tasks", "still awaiting 2 tasks", "still awaiting 1 tasks", "marking server ready"]
+
+    def listeners(event):
+        return {re.search(r'component="([^"]*)"', line)[1] for line in lab.log_lines(f"\t{event}\t")}
+    assert listeners("listener established") == {"readiness", "admin", "stats", "inbound", "inbound plaintext", "outbound"}
+    lab.stop_daemon()
+    assert listeners("listener drained") == listeners("listener established")

@@ -205,8 +205,8 @@ function compare(a, b) {
   const column = COLUMNS.find((c) => c.id === sortBy);
   const of = (p) => column.value ? column.value(p) : p[sortBy];
   const x = of(a), y = of(b);
-  const order = typeof x === "string" || typeof y === "string" ? String(x).localeCompare(String(y)) : (isNumber(x) ? x : -1) - (isNumber(y) ? y : -1);
-  return (sortUp ? order : -order) || a.key.localeCompare(b.key);
+  const order = typeof x === "string" || typeof y === "string" ? String(x).localeCompare(String(y), undefined, {numeric: true}) : (isNumber(x) ? x : -1) - (isNumber(y) ? y : -1);
+  return (sortUp ? order : -order) || a.key.localeCompare(b.key, undefined, {numeric: true});
 }
 
 function drawHeads() {
