@@ -87,8 +87,10 @@ static void dump_certificate(struct silo *silo, struct arena *arena, struct ipc_
 {
 	const struct own_workload *own = fetch_peek(&silo->context.workload);
 	const struct tls_identity *identity = fetch_peek(&silo->context.certificate);
+	/* What nobody has asked for is no row, as upstream: who is not of the mesh has no certificate. */
+	bool is_wanted = identity || silo->context.is_asking || silo->context.certificate.code != 0;
 	struct ipc_certificate *entry = arena_zalloc(arena, 1, sizeof(*entry));
-	if (!entry || !own)
+	if (!entry || !own || !is_wanted)
 		return;
 	entry->identity = own->spiffe;
 	if (identity) {
