@@ -6,6 +6,7 @@
 
 #include "broker/broker.h"
 #include "broker/silo_peer.h"
+#include "broker/warden.h"
 #include "conn/web.h"
 
 static const char TARGET[] = "ztunnel::admin";
@@ -61,6 +62,7 @@ static int change(struct broker *broker, bool is_reset, const char *clauses)
 		broker->has_log_filter = true;
 		log_msg(&broker->log, LOG_INFO, TARGET, "new log filter is %s", buf_cstr(&after));
 		silo_peers_set_log(broker);
+		warden_set_log(broker->warden);
 	}
 	buf_done(&before);
 	buf_done(&after);

@@ -196,6 +196,8 @@ static void on_accept(void *ctx, int fd)
 	pods_done(broker);
 	ring_chan_send_hello(chan, &hello, -1, NULL);
 	warden_tell_mesh(warden, broker->ready.mesh_complete);
+	if (broker->has_log_filter)
+		warden_set_log(warden);
 }
 
 static const struct listen_events LISTEN_EVENTS = {.on_accept = on_accept};
@@ -236,6 +238,17 @@ void warden_tell_mesh(struct warden *warden, bool is_complete)
 	const struct ipc_record rec = {.type = IPC_MESH_STATE, .mesh_state = {.complete = is_complete}};
 	if (warden && warden->chan)
 		ring_chan_send(warden->chan, &rec, -1, NULL);
+}
+
+void warden_set_log(struct warden *warden)
+{
+	struct buf text;
+	buf_init(&text, LIMIT_IPC_RECORD);
+	log_filter_text(&warden->broker->log, &text);
+	const struct ipc_record rec = {.type = IPC_SET_LOG, .set_log = {.filter = buf_cstr(&text)}};
+	if (warden->chan && rec.set_log.filter)
+		ring_chan_send(warden->chan, &rec, -1, NULL);
+	buf_done(&text);
 }
 
 void warden_ask_stop(struct warden *warden)

@@ -32,4 +32,7 @@ void warden_ask_stop(struct warden *warden);
 /* Frees the list of pods. */
 void pods_done(struct broker *broker);
 
+/* Tells the warden the log filter in force. */
+void warden_set_log(struct warden *warden);
+
 #endif

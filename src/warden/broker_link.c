@@ -66,6 +66,14 @@ static void send_record(struct broker_link *link, const struct ipc_record *rec, 
 	update_interest(link);
 }
 
+/* The levels that somebody has set at run time. */
+static void set_log(struct log *log, const char *filter)
+{
+	struct err err = {0};
+	if (log_set(log, filter, &err) < 0)
+		log_msg(log, LOG_WARN, TARGET, "log filter from the broker: %s", err.text);
+}
+
 static void on_record(struct broker_link *link, const struct ipc_record *rec)
 {
 	switch (rec->type) {
@@ -79,6 +87,9 @@ static void on_record(struct broker_link *link, const struct ipc_record *rec)
 		break;
 	case IPC_MESH_STATE:
 		link->events->mesh_state(link, rec->mesh_state.complete);
+		break;
+	case IPC_SET_LOG:
+		set_log(link->env->log, rec->set_log.filter);
 		break;
 	case IPC_STOP_REQUEST:
 		link->events->stop_requested(link);

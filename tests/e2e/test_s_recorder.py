@@ -443,3 +443,10 @@ def test_s40_lines_of_the_life(lab):
     assert listeners("listener established") == {"readiness", "admin", "stats", "inbound", "inbound plaintext", "outbound"}
     lab.stop_daemon()
     assert listeners("listener drained") == listeners("listener established")
+
+
+def test_s41_levels_reach_the_warden(mesh):
+    assert not mesh.log_lines("\tdebug\t")
+    assert ask(mesh, "/logging?level=debug", "POST")[0] == 200
+    os.kill(mesh.pid_of("broker"), 9)
+    assert mesh.wait_log("\tdebug\t", "channel to the broker", "is open")

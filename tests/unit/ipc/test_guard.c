@@ -38,7 +38,7 @@ static const struct row {
 	{IPC_ANSWER_POLICIES, "b", "s", 'n', '*'},
 	{IPC_EVICT, "s", "b", 'n', 'n'},
 	{IPC_FORGET_ALL, "b", "s", 'n', 'n'},
-	{IPC_SET_LOG, "b", "s", 'n', 'n'},
+	{IPC_SET_LOG, "b", "ws", 'n', 'n'},
 	{IPC_ASK_STATE, "b", "s", 'n', 'y'},
 	{IPC_ANSWER_STATE, "s", "b", 'n', 'y'},
 	{IPC_ASK_METRICS, "b", "s", 'n', 'y'},
