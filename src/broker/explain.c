@@ -12,6 +12,7 @@
 #include "base/json.h"
 #include "base/rand.h"
 #include "broker/broker.h"
+#include "broker/resolv_send.h"
 #include "conn/web.h"
 #include "dns/names.h"
 #include "mesh/rbac.h"
@@ -160,10 +161,13 @@ static struct view *view_of_name(struct explain *x)
 	struct names source = {.store = x->broker->store,
 	        .asker = &x->asker,
 	        .dns = {.domain = settings->cluster_domain, .preferred = settings->prefered_namespace}};
-	const struct dns_names names = {.ns = x->self->ns, .domain = settings->cluster_domain};
+	struct dns_names names = {.ns = x->self->ns, .domain = settings->cluster_domain};
 	const struct view_key key = view_key_name(x->to);
+	struct resolv_search search;
 	struct dns_match match;
 	struct view *view = NULL;
+	if (settings->dedicated)
+		resolv_search(&search, &names);
 	if (!dns_names_walk(&names, x->to, accept_name, &source, &match) ||
 	        store_view_name(source.store, &x->asker, &source.dns, &key, match.host, &view) < 0)
 		return NULL;

@@ -6,7 +6,6 @@
 #include <string.h>
 
 #include "base/file.h"
-#include "broker/resolv_conf.h"
 
 /* Bytes of resolv.conf: a few hundred usually. */
 #define RESOLV_MAX (64u << 10)
@@ -14,6 +13,25 @@
 #define HOSTS_SENT_MAX 16384
 /* Bytes of it that are read. */
 #define HOSTS_MAX (1u << 20)
+
+void resolv_search(struct resolv_search *search, struct dns_names *names)
+{
+	struct buf text;
+	struct resolv_conf conf;
+	buf_init(&text, RESOLV_MAX);
+	int r = file_read("/etc/resolv.conf", &text);
+	resolv_conf_parse((const char *)text.data, r == 0 ? text.len : 0, &conf);
+	buf_done(&text);
+	for (size_t i = 0; i < conf.search_cnt; i++) {
+		char *to = search->text[i];
+		for (const char *from = conf.search[i]; *from; from++)
+			*to++ = *from >= 'A' && *from <= 'Z' ? (char)(*from + ('a' - 'A')) : *from;
+		*to = '\0';
+		search->domains[i] = search->text[i];
+	}
+	names->search = search->domains;
+	names->search_cnt = conf.search_cnt;
+}
 
 /* The whole lines among the first bytes; text with a zero byte is none. */
 static const char *cut_hosts(struct buf *hosts)

@@ -257,8 +257,12 @@ static int view_of_name(struct silo_peer *peer, const struct store_asker *asker,
 	struct name_source source = {.store = peer->broker->store,
 	        .asker = asker,
 	        .dns = {.domain = settings->cluster_domain, .preferred = settings->prefered_namespace}};
-	const struct dns_names names = {.ns = peer->info.ns, .domain = settings->cluster_domain};
+	struct dns_names names = {.ns = peer->info.ns, .domain = settings->cluster_domain};
+	struct resolv_search search;
 	struct dns_match match;
+	/* Outside of Kubernetes it is the machine's own list (control.md 10.3, 3). */
+	if (settings->dedicated)
+		resolv_search(&search, &names);
 	bool is_found = dns_names_walk(&names, key->hostname, accept_name, &source, &match);
 	return store_view_name(source.store, asker, &source.dns, key, is_found ? match.host : NULL, ret_view);
 }

@@ -103,21 +103,33 @@ static bool offer_stripped(struct walk *walk, const char *query, const char *sea
 	return is_found;
 }
 
+/* With the search list of a pod with ClusterFirst, whatever its resolv.conf says. */
+static bool offer_as_pod(struct walk *walk, const char *query)
+{
+	char search[3][DNS_NAMES_TEXT * 2 + 8];
+	const struct dns_names *names = walk->names;
+	snprintf(search[0], sizeof(search[0]), "%s.svc.%s", names->ns, names->domain);
+	snprintf(search[1], sizeof(search[1]), "svc.%s", names->domain);
+	snprintf(search[2], sizeof(search[2]), "%s", names->domain);
+	for (size_t i = 0; i < 3; i++) {
+		if (offer_stripped(walk, query, search[i]))
+			return true;
+	}
+	return false;
+}
+
 bool dns_names_walk(const struct dns_names *names, const char *query,
         bool (*accept)(void *ctx, const char *host), void *ctx, struct dns_match *ret_match)
 {
-	char search[3][DNS_NAMES_TEXT * 2 + 8];
 	struct walk walk = {.names = names, .accept = accept, .ctx = ctx, .stripped = "", .match = ret_match};
 	if (strlen(query) >= DNS_NAMES_TEXT)
 		return false;
 	if (offer_name(&walk, query))
 		return true;
-	/* The search list of a pod with ClusterFirst, whatever its resolv.conf says. */
-	snprintf(search[0], sizeof(search[0]), "%s.svc.%s", names->ns, names->domain);
-	snprintf(search[1], sizeof(search[1]), "svc.%s", names->domain);
-	snprintf(search[2], sizeof(search[2]), "%s", names->domain);
-	for (size_t i = 0; i < 3; i++) {
-		if (offer_stripped(&walk, query, search[i]))
+	if (!names->search)
+		return offer_as_pod(&walk, query);
+	for (size_t i = 0; i < names->search_cnt; i++) {
+		if (offer_stripped(&walk, query, names->search[i]))
 			return true;
 	}
 	return false;

@@ -17,6 +17,9 @@
 struct dns_names {
 	const char *ns;     /* the client's namespace */
 	const char *domain; /* of the cluster, e.g. cluster.local */
+	/* Search domains, lower case, no dot at the end; NULL = those of a pod, made of the two above. */
+	const char *const *search;
+	size_t search_cnt; /* entries in search */
 };
 
 /* How a queried name was understood. */

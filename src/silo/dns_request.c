@@ -328,10 +328,21 @@ static bool is_service(void *ctx, const char *host)
 	return strcmp(service->hostname, host) == 0;
 }
 
+/* All that follows a dot of a name, the shortest first; returns their number, at most cap. */
+static size_t suffixes(const char *name, const char **ret_suffixes, size_t cap)
+{
+	size_t cnt = 0;
+	for (const char *at = name + strlen(name); at > name && cnt < cap; at--)
+		if (at[-1] == '.')
+			ret_suffixes[cnt++] = at;
+	return cnt;
+}
+
 static void answer_view(struct dns_request *request, const struct view *view)
 {
 	struct silo *silo = request->dns->silo;
-	const struct dns_names names = {.ns = silo->info.ns, .domain = silo->settings.cluster_domain};
+	struct dns_names names = {.ns = silo->info.ns, .domain = silo->settings.cluster_domain};
+	const char *search[DNS_NAMES_TEXT / 2];
 	struct dns_match match = {.stripped = ""};
 	struct ip ips[DNS_IPS_MAX];
 	bool is_refused;
@@ -342,7 +353,12 @@ static void answer_view(struct dns_request *request, const struct view *view)
 	}
 	local.ip_cnt = dns_answer_ips(view, request->own->workload, request->query.question.type,
 	        silo->settings.ipv6_enabled, ips, DNS_IPS_MAX, &is_refused);
-	/* The broker made the same walk; what it found says how the name was meant. */
+	/* The broker made the same walk; what it found says how the name was meant. The machine's search list
+	 * need not be known for that: it was one of the name's ends that was taken off. */
+	if (silo->settings.dedicated) {
+		names.search = search;
+		names.search_cnt = suffixes(request->host, search, DNS_NAMES_TEXT / 2);
+	}
 	dns_names_walk(&names, request->host, is_service, (void *)(uintptr_t)view->service, &match);
 	if (local.ip_cnt > 0 && match.stripped[0] && !match.is_wildcard)
 		local.cname = match.stripped;

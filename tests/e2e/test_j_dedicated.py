@@ -1,6 +1,8 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
 """Dedicated mode: one workload in the daemon's own namespace, no node agent; it meets pods of shared mode."""
 import json
+import shutil
+from pathlib import Path
 
 import pytest
 
@@ -65,7 +67,7 @@ def test_j01_named_workload(mesh):
     assert_both_ways(mesh, proc)
     assert len(mesh.silos_of(proc)) == 1
     # No agent: nobody looks for one, and the silo is the daemon's only one.
-    assert not mesh.log_lines("nonexistent", proc=proc)
+    assert not [line for line in mesh.log_lines("nonexistent", proc=proc) if "running with config" not in line]
 
 
 def test_j02_certificate_on_demand(mesh):
@@ -118,6 +120,34 @@ def test_j06_adopted_then_crashed(mesh):
     run("kill", "-9", old)
     wait_for("another silo", lambda: (new := mesh.silos_of(proc)) and new != [old])
     wait_for("service", lambda: "hello" in vm.curl(url, check=False, timeout=3).stdout)
+
+
+def test_j07_search_list_of_the_machine(mesh):
+    """DNS takes off the domains of resolv.conf, not those of a pod."""
+    vm = mesh.pods["vm"]
+    vip = f"10.{mesh.net}.9.9"
+    mesh.service("echo", vips=[f"/{vip}"], ports={80: 8080})
+    mesh.write_mesh()
+    folder = Path("/etc/netns") / vm.netns
+    folder.mkdir(parents=True)
+    try:
+        (folder / "resolv.conf").write_text("search Corp.Example. other.test\nnameserver 127.0.0.3\n")
+        start_dedicated(mesh, vm, PROXY_WORKLOAD_INFO="default/vm/vm")
+
+        def ask(name):
+            res = vm.run("dig", "+short", "+time=2", "+tries=1", "@127.0.0.1", "-p", "15053", name, check=False)
+            return [line for line in res.stdout.split("\n") if line and not line.startswith(";")]
+
+        wait_for("the name", lambda: ask("echo.default.svc.cluster.local") == [vip])
+        assert ask("echo.corp.example") == ["echo.", vip]
+        assert ask("echo.default.other.test") == ["echo.default.", vip]
+        assert ask("echo.svc.cluster.local") == [], "one of a pod's domains, not of this machine's"
+    finally:
+        shutil.rmtree(folder)
+        try:
+            folder.parent.rmdir()
+        except OSError:
+            pass
 
 
 @pytest.mark.parametrize("info", ["", "default/vm", "vm"])

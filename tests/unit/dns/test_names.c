@@ -107,6 +107,24 @@ static void test_matches(void **state)
 	}
 }
 
+/* A list of one's own takes the place of the pod's; it is worked through in its order. */
+static void test_own_search_list(void **state)
+{
+	static const char *const search[] = {"corp.example", "example", ""};
+	const struct dns_names own = {
+	        .ns = "ns1", .domain = "cluster.local", .search = search, .search_cnt = 3};
+	struct heard heard = {.len = 0};
+	struct dns_match match;
+	assert_true(dns_names_walk(
+	        &own, "a.corp.example", is_host, (void *)(uintptr_t) "a.ns1.svc.cluster.local", &match));
+	assert_string_equal(match.stripped, "a");
+	assert_true(dns_names_walk(
+	        &own, "a.b.example", is_host, (void *)(uintptr_t) "a.b.svc.cluster.local", &match));
+	assert_string_equal(match.stripped, "a.b");
+	assert_false(dns_names_walk(&own, "a.ns1.svc.cluster.local", hear, &heard, &match));
+	assert_null(strstr(heard.text, " a "));
+}
+
 /* Candidates that are too long for a name are left out, the others stay whole. */
 static void test_long_names(void **state)
 {
@@ -130,6 +148,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 	        cmocka_unit_test(test_order),
 	        cmocka_unit_test(test_matches),
+	        cmocka_unit_test(test_own_search_list),
 	        cmocka_unit_test(test_long_names),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);
