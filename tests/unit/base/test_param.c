@@ -301,7 +301,8 @@ static void silo_sees_only_its_own(void **state)
 	assert_string_equal(out[0], "PACKET_MARK=7");
 	assert_string_equal(out[1], "RUST_LOG=debug");
 	assert_string_equal(out[2], "ISTIO_META_DNS_CAPTURE=true");
-	assert_null(out[3]);
+	assert_string_equal(out[3], "GLIBC_TUNABLES=glibc.malloc.tcache_count=0");
+	assert_null(out[4]);
 	mem_free(out);
 	assert_false(settings_is_silo_name("AUTH_TOKEN", 10));
 	assert_true(settings_is_silo_name("NETWORK=x", 7));
