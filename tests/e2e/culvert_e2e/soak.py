@@ -31,6 +31,9 @@ DESCRIPTOR_SLACK = 40
 # After the traffic: what was open before it began, and tunnels' remains.
 IDLE_DESCRIPTOR_SLACK = 4
 
+# What is killed: a process of the daemon's, the victim's silo, both at once (nobody adopts it then), the node agent.
+ROLES = ("warden", "broker", "silo", "warden and silo", "agent")
+
 HTTP = "import http.server,socket\n" \
     "class H(http.server.BaseHTTPRequestHandler):\n" \
     "  protocol_version='HTTP/1.1'\n" \
@@ -98,7 +101,7 @@ class Soak:
         self.secret_ttl = secret_ttl
         # By label, (begin, end) of times when its connections may fail.
         self.windows = {"victim": [], "scrape": []}
-        self.kills = {"warden": 0, "broker": 0, "silo": 0}
+        self.kills = dict.fromkeys(ROLES, 0)
         self.series = {}
         self.clients = []
         self.churns = self.policies = 0
@@ -108,6 +111,8 @@ class Soak:
 
     def start(self):
         lab = self.lab
+        # Else the bridge takes the lowest address of its ports, which come and go.
+        lab._in_node("ip", "link", "set", "br0", "address", "02:00:00:00:00:01")
         self.server, self.client = lab.pod("server"), lab.pod("client")
         self.victim, self.outside = lab.pod("victim"), lab.pod("outside", mesh=False)
         lab.service("echo", vips=[f"/{VIP}"], ports={80: ECHO_PORT}, pods=[self.server])
@@ -115,13 +120,16 @@ class Soak:
         lab.mesh["workloads"].append(lab.workload(
             self.server, uid="own", name="own", namespace="system", serviceAccount="own", workloadIps=[self.own_ip]))
         lab.write_mesh()
-        lab.start_agent()
+        self.start_agent()
         lab.start_daemon(ready=False, SECRET_TTL=self.secret_ttl, POOL_UNUSED_RELEASE_TIMEOUT="5s",
                          TERMINATION_GRACE_PERIOD_SECONDS=10, POD_NAME="own", POD_NAMESPACE="system", SERVICE_ACCOUNT="own")
         lab.add(self.server, self.client, self.victim)
         lab.wait_ready()
         for pod in (self.server, self.victim, self.outside):
             self.serve(pod)
+
+    def start_agent(self):
+        self.lab.start_agent("--state", self.lab.run_dir / "agent-state")
 
     def serve(self, pod):
         pod.popen(sys.executable, PEER, "serve", ECHO_PORT, stdout=open(os.devnull, "w"))
@@ -157,9 +165,11 @@ class Soak:
             {"label": "victim", "kind": "bulk", "host": victim.ip, "port": ECHO_PORT, "pause": 3, "blocks": 10},
         ]
         own = [{"label": "victim", "kind": "quick", "host": server.ip, "port": ECHO_PORT, "pause": 0.1}]
+        strangers = [{"label": "stranger", "kind": "garbage", "host": server.ip, "port": port, "pause": 0.3}
+                     for port in (15001, 15006, 15008)]
         foreign = [{"label": "from outside", "kind": "quick", "host": server.ip, "port": ECHO_PORT, "pause": 0.2},
                    {"label": "from outside", "kind": "idle", "host": server.ip, "port": ECHO_PORT, "conns": 5, "every": 3}]
-        return [(self.client, steady + hit), (victim, own), (outside, foreign)]
+        return [(self.client, steady + hit), (victim, own), (outside, foreign + strangers)]
 
     def start_traffic(self):
         for pod, tasks in self.tasks():
@@ -173,21 +183,25 @@ class Soak:
     def kill(self, role):
         lab = self.lab
         begin = time.monotonic()
-        old = lab.pid_of(self.victim if role == "silo" else f"culvert-{role}")
-        if old is None:
-            return
-        os.kill(old, signal.SIGKILL)
         self.kills[role] += 1
-        if role == "silo":
-            wait_for("the victim's new silo", lambda: lab.silo_of(self.victim) not in (None, old))
-            wait_for("its listeners", lambda: ":15008 " in self.victim.run("ss", "-ltnH").stdout)
-            self.windows["victim"].append((begin - 0.2, time.monotonic() + AFTERMATH_S))
+        if role == "agent":
+            lab.agent.kill()
+            lab.agent.wait()
+            self.start_agent()
         else:
-            wait_for(f"a new {role}", lambda: lab.pid_of(f"culvert-{role}") != old)
-            lab.wait_ready()
-            if role == "broker":
-                # It is what serves the metrics.
-                self.windows["scrape"].append((begin - 0.2, time.monotonic() + AFTERMATH_S))
+            old = {part: lab.pid_of(self.victim if part == "silo" else f"culvert-{part}") for part in role.split(" and ")}
+            for pid in old.values():
+                os.kill(pid, signal.SIGKILL)
+            for part, pid in old.items():
+                wait_for(f"a new {part}", lambda: (lab.silo_of(self.victim) if part == "silo" else lab.pid_of(
+                    f"culvert-{part}")) not in (None, pid))  # noqa: B023
+        lab.wait_ready()
+        if "silo" in role:
+            wait_for("the victim's listeners", lambda: ":15008 " in self.victim.run("ss", "-ltnH").stdout)
+            self.windows["victim"].append((begin - 0.2, time.monotonic() + AFTERMATH_S))
+        if role == "broker":
+            # It is what serves the metrics.
+            self.windows["scrape"].append((begin - 0.2, time.monotonic() + AFTERMATH_S))
 
     def change_policies(self):
         """Lists that let all our clients in, in ever other words; each change judges all open connections anew."""
@@ -207,6 +221,8 @@ class Soak:
         self.churns += 1
         lab.pods[name] = pod
         lab._wire(pod)
+        # Whoever had the address before had another MAC: neighbours would speak to that for seconds.
+        pod.run("ip", "link", "set", "eth0", "address", f"02:00:00:00:01:{slot:02x}")
         lab.mesh["workloads"].append(lab.workload(pod))
         lab.write_mesh()
         lab.add(pod)
@@ -252,7 +268,7 @@ class Soak:
         self.start()
         self.look()
         idle = {s.name: s.fds[-1][1] for s in self.series.values()}
-        begin = time.monotonic()
+        begin = self.begin = time.monotonic()
         self.start_traffic()
         quiet = begin + self.seconds * self.unrest_share
         end = begin + self.seconds
@@ -260,7 +276,7 @@ class Soak:
         roles = []
         while (now := time.monotonic()) < end:
             if now >= next_kill:
-                roles = roles or self.random.sample(["warden", "broker", "silo"], 3)
+                roles = roles or self.random.sample(ROLES, len(ROLES))
                 role = roles.pop() if now < quiet else "silo"
                 self.kill(role)
                 next_kill = time.monotonic() + self.random.uniform(*self.kill_every)
@@ -308,7 +324,7 @@ class Soak:
                    for begin, end in self.windows.get(failure["label"], ()))
 
     def judge_traffic(self):
-        done, allowed = {}, 0
+        done, slowest, allowed = {}, {}, 0
         for pod, proc, path in self.clients:
             proc.stdin.close()
         for pod, proc, path in self.clients:
@@ -320,6 +336,7 @@ class Soak:
                 self.find(f"traffic of {pod.name} ended by itself: {path.read_text()[-500:]}")
                 continue
             done.update({f"{pod.name} {key}": value for key, value in lines[-1]["done"].items()})
+            slowest.update({f"{pod.name} {key}": value for key, value in lines[-1]["slowest"].items()})
             for task in lines[-1]["stuck"]:
                 self.find(f"{pod.name} still waits: {task}")
             failures = [line for line in lines[:-1] if not self.is_allowed(line)]
@@ -330,6 +347,8 @@ class Soak:
             if len(failures) > 20:
                 self.find(f"{pod.name}: {len(failures) - 20} failures more")
         self.say("exchanges: " + ", ".join(f"{key} {value}" for key, value in sorted(done.items())))
+        self.say("slowest: " + ", ".join(f"{key} {took} s at {begin - self.begin:.1f}"
+                                         for key, (took, begin) in sorted(slowest.items())))
         self.say(f"failures: {allowed} of the killed silo's connections, or of scrapes while the broker was dead")
         for key, value in done.items():
             if value == 0:

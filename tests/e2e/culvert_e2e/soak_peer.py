@@ -49,6 +49,7 @@ class Client:
     def __init__(self, tasks):
         self.stop = threading.Event()
         self.done = {task["label"] + "/" + task["kind"]: 0 for task in tasks}
+        self.slowest = {}
         self.lock = threading.Lock()
         self.tasks = tasks
 
@@ -64,7 +65,7 @@ class Client:
         self.stop.set()
         for thread in threads:
             thread.join(ANSWER_S)
-        self.say(done=self.done, stuck=[task for task, thread in zip(self.tasks, threads) if thread.is_alive()])
+        self.say(done=self.done, slowest=self.slowest, stuck=[task for task, thread in zip(self.tasks, threads) if thread.is_alive()])
 
     def repeat(self, task):
         attempt = getattr(self, task["kind"])
@@ -73,6 +74,9 @@ class Client:
             begin = time.monotonic()
             try:
                 self.done[name] += attempt(task) or 0
+                if task["kind"] != "idle":
+                    took = time.monotonic() - begin
+                    self.slowest[name] = max(self.slowest.get(name, (0, 0)), (round(took, 2), begin))
             except (OSError, AssertionError) as err:
                 self.say(label=task["label"], kind=task["kind"], begin=begin, end=time.monotonic(),
                          error=f"{type(err).__name__}: {err}")
@@ -188,6 +192,17 @@ class Client:
             answer = sock.recv(4096)
         assert answer[:2] == number and answer[3] & 15 == 0, "an error is the answer"
         assert socket.inet_aton(task["answer"]) in answer, "another address is the answer"
+        return 1
+
+    def garbage(self, task):
+        """A stranger at one of the proxy's own ports: is closed on, whatever it says."""
+        try:
+            with self.connect(task) as conn:
+                conn.sendall(b"\x16\x03\x01\x00\xff" + os.urandom(300))
+                while conn.recv(4096):
+                    pass
+        except (ConnectionResetError, BrokenPipeError):
+            pass
         return 1
 
     def refused(self, task):
