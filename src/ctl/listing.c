@@ -160,16 +160,37 @@ static int by_string(const cJSON *a, const cJSON *b, const char *key)
 	return strcmp(dump_str(a, key), dump_str(b, key));
 }
 
-/* As if the two were joined by a dot, without joining them. */
 static int by_name(const cJSON *a, const cJSON *b)
 {
 	int r = by_string(a, b, "namespace");
 	return r ? r : by_string(a, b, "name");
 }
 
+/* Byte i of "namespace.name"; 0 at the end. */
+static unsigned char joined_at(const char *ns, size_t ns_len, const char *name, size_t i)
+{
+	if (i < ns_len)
+		return (unsigned char)ns[i];
+	return (unsigned char)(i == ns_len ? '.' : name[i - ns_len - 1]);
+}
+
+/* Compares what istioctl compares: the two joined by a dot, which is behind the dash that names may have. */
+static int by_joined(const cJSON *a, const cJSON *b)
+{
+	const char *a_ns = dump_str(a, "namespace"), *a_name = dump_str(a, "name");
+	const char *b_ns = dump_str(b, "namespace"), *b_name = dump_str(b, "name");
+	size_t a_len = strlen(a_ns), b_len = strlen(b_ns);
+	for (size_t i = 0;; i++) {
+		unsigned char one = joined_at(a_ns, a_len, a_name, i);
+		unsigned char two = joined_at(b_ns, b_len, b_name, i);
+		if (one != two || !one)
+			return one - two;
+	}
+}
+
 static int by_workload(const void *a, const void *b)
 {
-	int r = by_name(record_at(a), record_at(b));
+	int r = by_joined(record_at(a), record_at(b));
 	return r ? r : by_string(record_at(a), record_at(b), "node");
 }
 

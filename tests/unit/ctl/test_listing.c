@@ -142,6 +142,30 @@ static void filters(void **state)
 	        "WORKLOAD DIRECTION LOCAL REMOTE REMOTE TARGET PROTOCOL\n");
 }
 
+static void sorts_as_istioctl_does(void **state)
+{
+	struct dump dump;
+	struct ctl ctl = {.output = CTL_OUTPUT_SHORT};
+	(void)state;
+	assert_int_equal(
+	        parse("{\"workloads\":[{\"namespace\":\"a\",\"name\":\"x\",\"node\":\"2\"},"
+	              "{\"namespace\":\"a\",\"name\":\"x\",\"node\":\"1\"},{\"namespace\":\"a-b\",\"name\":\"x\"},"
+	              "{\"namespace\":\"a\"}],\"policies\":[{\"namespace\":\"a-b\"},{\"namespace\":\"a\"}]}",
+	                &dump),
+	        0);
+	char *text = printed(&dump, &ctl, LISTING_WORKLOAD, THEN, 0);
+	assert_string_equal(text, "NAMESPACE POD NAME ADDRESS NODE WAYPOINT PROTOCOL\n"
+	                          "a-b       x                     None     \n"
+	                          "a                               None     \n"
+	                          "a         x                1    None     \n"
+	                          "a         x                2    None     \n");
+	free(text);
+	text = printed(&dump, &ctl, LISTING_POLICY, THEN, 0);
+	assert_non_null(strstr(text, "\na                            \na-b                          \n"));
+	free(text);
+	dump_done(&dump);
+}
+
 static void names_what_is_near(void **state)
 {
 	static const char *const typed[][2] = {
@@ -249,6 +273,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 	        cmocka_unit_test(prints_what_istioctl_prints),
 	        cmocka_unit_test(filters),
+	        cmocka_unit_test(sorts_as_istioctl_does),
 	        cmocka_unit_test(names_what_is_near),
 	        cmocka_unit_test(survives_other_types),
 	        cmocka_unit_test(refuses_what_is_no_dump),
