@@ -135,7 +135,7 @@ def test_s06_waiting(mesh):
     start = time.monotonic()
     assert told(mesh, client, "?wait=300")["events"] == [] and time.monotonic() - start >= 0.3
     got = []
-    waiting = [threading.Thread(target=lambda: got.append(told(mesh, client, "?after=0&wait=10000"))) for _ in range(3)]
+    waiting = [threading.Thread(target=lambda: got.append(events(mesh, client, 1, "?after=0&wait=10000"))) for _ in range(3)]
     for one in waiting:
         one.start()
     # One that leaves meanwhile is forgotten.
@@ -143,8 +143,7 @@ def test_s06_waiting(mesh):
     client.curl(f"http://{server.ip}:8080/")
     for one in waiting:
         one.join()
-    # Who came after the connection was over has it at once.
-    assert [g["lastSeq"] for g in got] == [1, 1, 1] and all(len(g["events"]) == 1 for g in got)
+    assert [[e["seq"] for e in g] for g in got] == [[1], [1], [1]]
     # The silo ends while somebody waits.
     held = subprocess.Popen(["curl", "-s", "--unix-socket", pod_socket(mesh, client), "http://x/events?after=1&wait=10000"])
     mesh.delete(client)
@@ -247,17 +246,20 @@ def test_s11_drain(mesh):
     status, text = ask_pod(mesh, server, "/drain", "POST")
     assert status == 200 and text.startswith("draining; 1 connections are open")
     # New ones are welcome, over another tunnel; what was open goes on to its end.
-    client.curl(f"http://{server.ip}:8080/")
-    second = events(mesh, client, 1)[0]
-    assert "tls" in present(second), "the drained tunnel takes no new streams"
+    def over_a_new_tunnel():
+        before = told(mesh, client)["lastSeq"]
+        client.curl(f"http://{server.ip}:8080/")
+        return "tls" in present(events(mesh, client, 1, f"?after={before}")[-1])
+    # The word takes its time to the other end.
+    wait_for("another tunnel", over_a_new_tunnel)
+    before = told(mesh, server)["lastSeq"]
     talk.stdin.write("\n")
     talk.stdin.flush()
     assert talk.stdout.readline() == "True\n"
-    assert events(mesh, server, 2)[1]["closeReason"] == "end"
+    assert events(mesh, server, 1, f"?after={before}")[-1]["closeReason"] == "end"
     # Our own tunnels likewise.
     assert ask_pod(mesh, client, "/drain", "POST")[0] == 200
-    client.curl(f"http://{server.ip}:8080/")
-    assert "tls" in present(events(mesh, client, 3)[2])
+    assert over_a_new_tunnel()
     assert mesh.silo_of(server) == silo and not mesh.log_lines("died"), "no silo has ended"
 
 
@@ -364,7 +366,7 @@ def test_s30_without_permission(mesh):
             os.close(fd)
 
 
-def talk(dial, data, wait=True):
+def talk(dial, data):
     """All that comes back for `data`."""
     with dial() as s:
         s.settimeout(30)
@@ -416,7 +418,10 @@ def test_s31_bad_requests(mesh, door):
         assert re.match(rb"HTTP/1\.1 (400|505)", talk(dial, garbage)), garbage
     for s in slow:
         s.settimeout(30)
-        assert s.recv(1) == b"", "cut after its time"
+        try:
+            assert s.recv(1) == b"", "cut after its time"
+        except ConnectionResetError:
+            pass
         s.close()
     mesh.pods["client"].curl(f"http://{mesh.pods['server'].ip}:8080/")
 
