@@ -58,6 +58,10 @@
 #define LIMIT_FILE_ROOTS (1u << 20)
 /* Files: bytes of a CRL file. */
 #define LIMIT_FILE_CRL (16u << 20)
+/* Policies of one workload that no record can hold, as they go to its silo. */
+#define LIMIT_FILE_POLICIES (8u << 20)
+/* Bytes of the policies of one workload as structs, which are wider. */
+#define LIMIT_POLICIES_ARENA (64u << 20)
 /* Files: bytes of a local mesh state file; 100,000 workloads have 60 MB. */
 #define LIMIT_FILE_MESH (256u << 20)
 

@@ -7,6 +7,7 @@
 #include <limits.h>
 #include <stdio.h>
 #include <string.h>
+#include <sys/mman.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -44,6 +45,53 @@ int file_read(const char *path, struct buf *out)
 		return -errno;
 	int rc = file_read_fd(fd, out);
 	fd_close(&fd);
+	return rc;
+}
+
+int file_anon(const char *name, const void *p, size_t len, int *ret_fd)
+{
+	const uint8_t *bytes = p;
+	int fd = memfd_create(name, MFD_CLOEXEC);
+	if (fd < 0)
+		return -errno;
+	while (len) {
+		ssize_t n = write(fd, bytes, len);
+		if (n < 0 && errno == EINTR)
+			continue;
+		if (n < 0) {
+			int rc = -errno;
+			fd_close(&fd);
+			return rc;
+		}
+		bytes += n;
+		len -= (size_t)n;
+	}
+	*ret_fd = fd;
+	return 0;
+}
+
+int file_read_at(int fd, struct buf *out)
+{
+	struct stat st;
+	if (fstat(fd, &st) < 0)
+		return -errno;
+	if (!S_ISREG(st.st_mode))
+		return -EINVAL;
+	if ((uint64_t)st.st_size > SIZE_MAX / 2)
+		return -EMSGSIZE;
+	int rc = buf_reserve(out, (size_t)st.st_size);
+	size_t done = 0;
+	while (rc == 0 && done < (size_t)st.st_size) {
+		ssize_t n = pread(fd, out->data + out->len, (size_t)st.st_size - done, (off_t)done);
+		if (n == 0)
+			rc = -EIO;
+		else if (n < 0 && errno != EINTR)
+			rc = -errno;
+		if (n > 0) {
+			buf_commit(out, (size_t)n);
+			done += (size_t)n;
+		}
+	}
 	return rc;
 }
 

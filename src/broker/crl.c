@@ -3,7 +3,6 @@
 #include "broker/crl.h"
 
 #include <errno.h>
-#include <sys/mman.h>
 #include <unistd.h>
 
 #include "base/buf.h"
@@ -26,20 +25,6 @@ struct crl {
 	struct file_watch *watch; /* NULL = changes go unseen */
 	int fd;                   /* content, -1 = none yet */
 };
-
-static int write_all(int fd, const uint8_t *bytes, size_t len)
-{
-	while (len) {
-		ssize_t n = write(fd, bytes, len);
-		if (n < 0 && errno != EINTR)
-			return -errno;
-		if (n > 0) {
-			bytes += n;
-			len -= (size_t)n;
-		}
-	}
-	return 0;
-}
 
 /* Whether it is a CRL file at all; silos judge its signatures. */
 static int check(const struct buf *content, size_t *ret_cnt, struct err *err)
@@ -64,11 +49,10 @@ static int load(struct crl *crl, struct err *err)
 	else
 		r = check(&content, &cnt, err);
 	if (r == 0) {
-		int fd = memfd_create("crl", MFD_CLOEXEC);
-		r = fd < 0 ? -errno : write_all(fd, content.data, content.len);
+		int fd;
+		r = file_anon("crl", content.data, content.len, &fd);
 		if (r < 0) {
 			err_set(err, r, "%s", err_str(r));
-			fd_close(&fd);
 		} else {
 			fd_close(&crl->fd);
 			crl->fd = fd;

@@ -5,7 +5,9 @@
 #include <errno.h>
 #include <string.h>
 
+#include "base/buf.h"
 #include "base/fd.h"
+#include "base/file.h"
 #include "base/hash.h"
 #include "base/mem.h"
 #include "broker/broker.h"
@@ -206,11 +208,28 @@ static void missing_policy(void *ctx, const char *key)
 	log_msg(&peer->broker->log, LOG_WARN, "ztunnel::state", "skipping unknown policy %s", key);
 }
 
+/* In pages, or in a file when one of them is longer than a record. */
+static int send_policies(struct silo_peer *peer, struct ipc_record *rec, struct err *err)
+{
+	struct buf body;
+	int fd = -1;
+	if (ipc_fits_pages(rec))
+		return ring_chan_send_pages(peer->chan, rec, err);
+	buf_init(&body, LIMIT_FILE_POLICIES);
+	rec->answer_policies.last = true;
+	int r = ipc_file_encode(rec, &body, err);
+	if (r == 0)
+		r = file_anon("policies", body.data, body.len, &fd);
+	buf_done(&body);
+	rec->answer_policies.policy_cnt = 0;
+	return r < 0 ? r : ring_chan_send(peer->chan, rec, fd, err);
+}
+
 static void answer_policies(struct silo_peer *peer, const struct workload *own)
 {
 	/* Without a record nothing is known of what applies: nothing is said, and the silo lets nothing in.
 	 */
-	struct arena *arena = own ? arena_new(IPC_ARENA_MAX * 2) : NULL;
+	struct arena *arena = own ? arena_new(LIMIT_POLICIES_ARENA) : NULL;
 	const struct policy *const *list;
 	struct policy *flat = NULL;
 	size_t cnt;
@@ -227,7 +246,7 @@ static void answer_policies(struct silo_peer *peer, const struct workload *own)
 		        .answer_policies = {.generation = store_generation(peer->broker->store),
 		                .policies = flat,
 		                .policy_cnt = cnt}};
-		if (ring_chan_send_pages(peer->chan, &rec, &err) < 0)
+		if (send_policies(peer, &rec, &err) < 0)
 			log_msg(&peer->broker->log, LOG_ERROR, TARGET, "policies of %s/%s cannot be sent: %s",
 			        peer->info.ns, peer->info.name, err.text);
 		peer->policies_id = 0;

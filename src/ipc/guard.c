@@ -65,7 +65,7 @@ static const struct permit permits[IPC_TYPE_END] = {
 	[IPC_ASK_HOST] =          {S,       B,       OPEN,           FD_NONE, ID_MUST, SIZE_KEY,       false, IPC_ANSWER_VIEW},
 	[IPC_ANSWER_VIEW] =       {B,       S,       OPEN|CLOSING,   FD_NONE, ID_ANY,  IPC_RECORD_MAX, false, IPC_NONE},
 	[IPC_ASK_POLICIES] =      {S,       B,       OPEN,           FD_NONE, ID_MUST, SIZE_BARE,      false, IPC_ANSWER_POLICIES},
-	[IPC_ANSWER_POLICIES] =   {B,       S,       OPEN|CLOSING,   FD_NONE, ID_ANY,  IPC_RECORD_MAX, false, IPC_NONE},
+	[IPC_ANSWER_POLICIES] =   {B,       S,       OPEN|CLOSING,   FD_MAY,  ID_ANY,  IPC_RECORD_MAX, false, IPC_NONE},
 	[IPC_EVICT] =             {S,       B,       OPEN|CLOSING,   FD_NONE, ID_ZERO, SIZE_KEY,       false, IPC_NONE},
 	[IPC_FORGET_ALL] =        {B,       S,       OPEN|CLOSING,   FD_NONE, ID_ZERO, SIZE_BARE,      false, IPC_NONE},
 	[IPC_SET_LOG] =           {B,       W | S,   OPEN|CLOSING,   FD_NONE, ID_ZERO, SIZE_TEXT,      false, IPC_NONE},
@@ -98,7 +98,7 @@ void guard_init(struct guard *guard, enum ipc_role self, enum ipc_role peer, boo
 }
 
 /* The rules that hold for sender and receiver alike. A Hello may bring a descriptor only from a silo to a
- * warden. */
+ * warden; policies come in one when no record can hold them. */
 static int check_row(const struct permit *row, const struct ipc_peek *peek, bool has_fd, enum ipc_role from,
         enum ipc_role to, struct err *err)
 {
@@ -112,7 +112,8 @@ static int check_row(const struct permit *row, const struct ipc_peek *peek, bool
 		        row->size_max);
 	if (row->id != ID_ANY && (peek->id != 0) != (row->id == ID_MUST))
 		return err_set(err, ERR_PROTOCOL, "%s: id %u is not permitted", name, peek->id);
-	bool may = row->fd == FD_MAY && from == IPC_ROLE_SILO && to == IPC_ROLE_WARDEN;
+	bool is_hello = peek->type == IPC_HELLO;
+	bool may = row->fd == FD_MAY && (!is_hello || (from == IPC_ROLE_SILO && to == IPC_ROLE_WARDEN));
 	if (has_fd && row->fd != FD_MUST && !may)
 		return err_set(err, ERR_BAD_FD, "%s: unexpected descriptor", name);
 	if (!has_fd && row->fd == FD_MUST)

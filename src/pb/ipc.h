@@ -18,6 +18,7 @@
 
 #include "base/addr.h"
 #include "base/arena.h"
+#include "base/buf.h"
 #include "base/err.h"
 #include "culvert/limits.h"
 #include "culvert/records.h"
@@ -419,6 +420,20 @@ struct ipc_pager {
 	uint32_t page; /* pages sent so far */
 	bool done;     /* the last page is out */
 };
+
+/* Whether each item of an answer fits a page, so that ipc_encode_page() can send all of it. */
+bool ipc_fits_pages(const struct ipc_record *whole);
+
+/*
+ * A body that does not: its bytes are appended to dst, for a descriptor that
+ * goes along with a record whose lists are empty. Fields have the same ceilings.
+ * 0, -EMSGSIZE (dst's ceiling), -ENOMEM or a code of the field.
+ */
+int ipc_file_encode(const struct ipc_record *rec, struct buf *dst, struct err *err);
+
+/* Reads such bytes; *ret_rec has id 0. What hangs from it lives in arena. Errors as ipc_decode(). */
+int ipc_file_decode(enum ipc_type type, const uint8_t *bytes, size_t len, struct arena *arena,
+        struct ipc_record *ret_rec, struct err *err);
 
 /*
  * Encodes the next page of `whole` (AnswerView, AnswerPolicies, AnswerState or AnswerMetrics;

@@ -225,6 +225,26 @@ static int fill_page(const struct ipc_record *whole, size_t from, size_t room, s
 	return 0;
 }
 
+/* Bytes of a record that its one item cannot have: id, the answer's own fields, heads. */
+#define PAGE_OVERHEAD 1024
+/* Bytes of an answer that is better not cut into pages: what gathers them has a ceiling too. */
+#define PAGES_MAX (512u << 10)
+
+bool ipc_fits_pages(const struct ipc_record *whole)
+{
+	size_t len;
+	size_t sum = 0;
+	for (size_t i = 0; i < item_cnt(whole); i++) {
+		struct item item = item_at(whole, i);
+		if (item_size(&item, IPC_RECORD_MAX - PAGE_OVERHEAD, &len, NULL) < 0)
+			return false;
+		sum += len;
+		if (sum > PAGES_MAX)
+			return false;
+	}
+	return true;
+}
+
 int ipc_encode_page(const struct ipc_record *whole, struct ipc_pager *pager, uint8_t *dst, size_t cap,
         size_t *ret_len, struct err *err)
 {

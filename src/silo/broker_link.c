@@ -7,7 +7,9 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "base/buf.h"
 #include "base/fd.h"
+#include "base/file.h"
 #include "base/mem.h"
 #include "ipc/gather.h"
 #include "ipc/ring_chan.h"
@@ -176,10 +178,38 @@ static int on_resolve(struct broker_link *link, struct chan_msg *msg, struct err
 	return 0;
 }
 
+/* Policies that no record can hold come as a file. One that cannot be read leaves what was in force. */
+static void on_policies_file(struct broker_link *link, int fd)
+{
+	struct arena *arena = arena_new(LIMIT_POLICIES_ARENA);
+	struct ipc_record rec;
+	struct err err = {0};
+	struct buf body;
+	buf_init(&body, LIMIT_FILE_POLICIES);
+	int r = arena ? file_read_at(fd, &body) : -ENOMEM;
+	if (r < 0)
+		err_set(&err, r, "%s", err_str(r));
+	else
+		r = ipc_file_decode(IPC_ANSWER_POLICIES, body.data, body.len, arena, &rec, &err);
+	buf_done(&body);
+	if (r == 0) {
+		context_on_policies(
+		        link->silo, arena, rec.answer_policies.policies, rec.answer_policies.policy_cnt);
+		return;
+	}
+	log_msg(&link->silo->log, LOG_ERROR, TARGET, "policies are not used, the former stay: %s", err.text);
+	arena_unref(arena);
+}
+
 static int on_policies(struct broker_link *link, struct chan_msg *msg, struct err *err)
 {
 	struct arena *arena;
 	struct ipc_record whole;
+	if (msg->fd >= 0) {
+		gather_done(&link->policies_gather);
+		on_policies_file(link, msg->fd);
+		return 0;
+	}
 	int r = gather_add(&link->policies_gather, msg->arena, &msg->rec, &arena, &whole, err);
 	if (r == -EAGAIN)
 		return 0;

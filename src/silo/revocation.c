@@ -3,10 +3,9 @@
 #include "silo/revocation.h"
 
 #include <errno.h>
-#include <sys/stat.h>
-#include <unistd.h>
 
-#include "base/mem.h"
+#include "base/buf.h"
+#include "base/file.h"
 #include "culvert/limits.h"
 #include "silo/metrics.h"
 #include "silo/silo.h"
@@ -34,37 +33,16 @@ void revocation_note(struct silo *silo, bool is_inbound, int code)
 		metrics_crl_rejected(silo, is_inbound);
 }
 
-/* All silos share the descriptor's position, so it is left alone. */
-static int read_at(int fd, uint8_t *dst, size_t len)
-{
-	size_t done = 0;
-	while (done < len) {
-		ssize_t n = pread(fd, dst + done, len - done, (off_t)done);
-		if (n == 0)
-			return -EIO;
-		if (n < 0 && errno != EINTR)
-			return -errno;
-		if (n > 0)
-			done += (size_t)n;
-	}
-	return 0;
-}
-
 static int load(int fd, struct tls_crls **ret_crls, struct err *err)
 {
-	struct stat st;
-	if (fstat(fd, &st) < 0)
-		return err_set(err, -errno, "%s", err_str(-errno));
-	if (st.st_size < 0 || (uint64_t)st.st_size > LIMIT_FILE_CRL)
-		return err_set(err, ERR_TOO_LARGE, "more than %u bytes", LIMIT_FILE_CRL);
-	size_t len = (size_t)st.st_size;
-	uint8_t *bytes = mem_alloc(len ? len : 1);
-	int r = bytes ? read_at(fd, bytes, len) : -ENOMEM;
+	struct buf content;
+	buf_init(&content, LIMIT_FILE_CRL);
+	int r = file_read_at(fd, &content);
 	if (r < 0)
 		err_set(err, r, "%s", err_str(r));
 	else
-		r = tls_crls_new(bytes, len, ret_crls, err);
-	mem_free(bytes);
+		r = tls_crls_new(content.data, content.len, ret_crls, err);
+	buf_done(&content);
 	return r;
 }
 

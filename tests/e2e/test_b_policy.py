@@ -33,6 +33,21 @@ def test_b01_deny_by_identity(mesh):  # noqa: F811
     assert client.curl(url).returncode == 0
 
 
+def test_b08_a_policy_larger_than_a_record(mesh):  # noqa: F811
+    """3,000 ranges are no reason to forget a policy, nor the one beside it; the last range counts as the first."""
+    client, server = mesh.pods["client"], mesh.pods["server"]
+    url = f"http://{server.ip}:8080/"
+    ranges = [f"2001:{i:x}::/32" for i in range(3000)]
+    small = policy("small", "Deny", {"principals": [exact("nobody")]})
+    apply(mesh, policy("large", "Deny", {"sourceIps": ranges}), small)
+    assert client.curl(url).returncode == 0
+    apply(mesh, policy("large", "Deny", {"sourceIps": [*ranges, f"{client.ip}/32"]}), small)
+    assert client.curl(url, check=False).returncode in (7, 52, 56)
+    assert mesh.wait_log("explicitly denied by: default/large", 'direction="inbound"')
+    apply(mesh)
+    assert client.curl(url).returncode == 0
+
+
 def test_b02_allow_others_only(mesh):  # noqa: F811
     client, server = mesh.pods["client"], mesh.pods["server"]
     apply(mesh, policy("only-x", "Allow", {"principals": [exact("cluster.local/ns/default/sa/x")]}))

@@ -1,5 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /* Long answers in pages: nothing lost, nothing twice, nothing above a record; items that fit none. */
+#include <errno.h>
+
 #include "unit.h"
 
 #include "samples.h"
@@ -180,6 +182,40 @@ static void test_too_large(void **state)
 }
 
 /* So is one with text that has no wire form: the answer does not stop there. */
+/* What fits no page travels as a file, whole. */
+static void test_file(void **state)
+{
+	static struct cidr ranges[3000];
+	for (size_t i = 0; i < CNT(ranges); i++)
+		ranges[i] = (struct cidr){
+		        .ip = {.family = 6, .b = {0x20, 1, (uint8_t)(i >> 8), (uint8_t)i}}, .len = 32};
+	const struct policy_match match = {.source_ips = ranges, .source_ip_cnt = CNT(ranges)};
+	const struct policy_clause clause = {.matches = &match, .match_cnt = 1};
+	const struct policy_rule rule = {.clauses = &clause, .clause_cnt = 1};
+	const struct policy large = {.name = "large", .ns = "ns", .rules = &rule, .rule_cnt = 1};
+	struct ipc_record rec = {.type = IPC_ANSWER_POLICIES,
+	        .answer_policies = {.generation = 7, .last = true, .policies = &large, .policy_cnt = 1}};
+	struct buf body;
+	struct ipc_record back;
+	struct arena *arena = arena_new(LIMIT_POLICIES_ARENA);
+	assert_false(ipc_fits_pages(&rec));
+	buf_init(&body, 1024);
+	assert_int_equal(ipc_file_encode(&rec, &body, &err), -EMSGSIZE);
+	buf_done(&body);
+	buf_init(&body, LIMIT_FILE_POLICIES);
+	assert_int_equal(ipc_file_encode(&rec, &body, &err), 0);
+	assert_int_equal(ipc_file_decode(IPC_ANSWER_POLICIES, body.data, body.len, arena, &back, &err), 0);
+	assert_int_equal(back.answer_policies.policy_cnt, 1);
+	const struct policy_match *got = back.answer_policies.policies[0].rules[0].clauses[0].matches;
+	assert_int_equal(got->source_ip_cnt, CNT(ranges));
+	assert_memory_equal(&got->source_ips[2999], &ranges[2999], sizeof(ranges[0]));
+	assert_true(ipc_file_decode(IPC_ANSWER_POLICIES, body.data, body.len - 1, arena, &back, &err) < 0);
+	rec.answer_policies.policy_cnt = 0;
+	assert_true(ipc_fits_pages(&rec));
+	buf_done(&body);
+	arena_unref(arena);
+}
+
 static void test_bad_item(void **state)
 {
 	struct policy policies[] = {sample_policy, {.name = "\xff", .ns = "demo"}, sample_policy};
@@ -240,6 +276,7 @@ int main(void)
 	        cmocka_unit_test(test_state),
 	        cmocka_unit_test(test_metrics),
 	        cmocka_unit_test(test_too_large),
+	        cmocka_unit_test(test_file),
 	        cmocka_unit_test(test_bad_item),
 	        cmocka_unit_test(test_item_max),
 	};
