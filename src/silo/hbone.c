@@ -36,7 +36,8 @@ struct hbone {
 	struct link *inner; /* the second tunnel */
 	struct hbone_end end;
 	struct arena *arena; /* of end.workload */
-	char peer_id[IDENTITY_STR_MAX];
+	char *peer_id;       /* of the tunnel's end; owned, NULL = not known */
+	bool is_inner_ready;
 };
 
 /* --- ends ---------------------------------------------------------------- */
@@ -45,6 +46,13 @@ static void fail(struct hbone *hbone, enum hbone_fault fault, const char *text)
 {
 	io_timer_stop(hbone->silo->io, &hbone->answer_timer);
 	hbone->events->on_failed(hbone->ctx, fault, text);
+}
+
+/* Of its own length: there may be tens of thousands. Without memory the lines say less. */
+static void set_peer(struct hbone *hbone, const char *identity)
+{
+	mem_free(hbone->peer_id);
+	hbone->peer_id = identity[0] ? mem_strdup(identity) : NULL;
 }
 
 static void fail_identity(struct hbone *hbone, const char *why)
@@ -65,7 +73,7 @@ static void open_up(struct hbone *hbone)
 {
 	struct stream *stream = hbone->stream;
 	hbone->stream = NULL;
-	hbone->end.identity = hbone->peer_id;
+	hbone->end.identity = hbone->peer_id ? hbone->peer_id : "";
 	hbone->events->on_open(hbone->ctx, stream, &hbone->end);
 }
 
@@ -207,7 +215,8 @@ static void on_inner_ready(void *ctx)
 	struct hbone *hbone = ctx;
 	metrics_handshake(hbone->silo, hbone->inner, false);
 	record_lap(hbone->opts.clock, RECORD_TLS);
-	snprintf(hbone->peer_id, sizeof(hbone->peer_id), "%s", link_peer_identity(hbone->inner));
+	set_peer(hbone, link_peer_identity(hbone->inner));
+	hbone->is_inner_ready = true;
 	send_connect(hbone, hbone->inner, &INNER_ANSWER_EVENTS);
 }
 
@@ -217,7 +226,7 @@ static void on_inner_closed(void *ctx, int code, const char *text)
 	revocation_note(hbone->silo, false, code);
 	char words[TEXT_MAX];
 	/* From on_inner_ready on there is a stream, which is told before. */
-	if (hbone->peer_id[0])
+	if (hbone->is_inner_ready)
 		return;
 	if (code == ERR_H2 || code == ERR_H2_HANDSHAKE)
 		snprintf(words, sizeof(words), "%s: %s", err_str(ERR_H2_HANDSHAKE), text);
@@ -245,7 +254,7 @@ static void start_inner(struct hbone *hbone)
 	        .h2 = &h2,
 	        .handshake_ms = (uint32_t)silo->settings.tls_handshake_ms,
 	};
-	hbone->peer_id[0] = '\0';
+	set_peer(hbone, "");
 	int r = link_new(silo->io, hbone->stream, &opts, &INNER_EVENTS, hbone, &hbone->inner, &err);
 	if (r < 0) {
 		snprintf(text, sizeof(text), "%s: %s", err_str(ERR_TLS_SETUP), err.text);
@@ -264,7 +273,7 @@ static void on_link(struct pool_wait *wait, struct link *link)
 	struct hbone *hbone = list_entry(wait, struct hbone, pool_wait);
 	record_lap_at(hbone->opts.clock, RECORD_TCP, wait->dialled_us);
 	record_lap_at(hbone->opts.clock, RECORD_TLS, wait->ready_us);
-	snprintf(hbone->peer_id, sizeof(hbone->peer_id), "%s", link_peer_identity(link));
+	set_peer(hbone, link_peer_identity(link));
 	send_connect(hbone, link, &ANSWER_EVENTS);
 }
 
@@ -373,6 +382,7 @@ void hbone_free(struct hbone *hbone)
 		link_free(hbone->inner);
 	}
 	tls_identity_unref(hbone->identity);
+	mem_free(hbone->peer_id);
 	arena_unref(hbone->arena);
 	mem_free(hbone);
 }

@@ -46,12 +46,12 @@ struct outbound {
 	struct hbone *hbone;
 	struct timer share; /* of the connect's time, for the present try */
 	char traceparent[META_TRACEPARENT_MAX];
-	char peer_id[IDENTITY_STR_MAX]; /* identity at the end of the tunnel */
-	const struct workload *remote;  /* who that is, in the words of a double tunnel's answer */
-	bool is_remote_set;             /* remote counts, NULL or not */
-	const char *avoid[RETRY_MAX];   /* uids of endpoints that failed; owned */
-	unsigned retry_cnt;             /* further tries begun */
-	char *failure;                  /* why the last try failed; NULL during the first */
+	char *peer_id;                 /* identity at the end of the tunnel; owned, NULL = not known */
+	const struct workload *remote; /* who that is, in the words of a double tunnel's answer */
+	bool is_remote_set;            /* remote counts, NULL or not */
+	const char *avoid[RETRY_MAX];  /* uids of endpoints that failed; owned */
+	unsigned retry_cnt;            /* further tries begun */
+	char *failure;                 /* why the last try failed; NULL during the first */
 	struct pump *pump;
 	struct metrics_conn metrics;
 	struct record_clock clock;
@@ -73,12 +73,25 @@ static void out_free(struct outbound *out)
 	chain_clear(&out->early);
 	route_done(&out->route);
 	own_workload_unref(out->own);
+	mem_free(out->peer_id);
 	for (size_t i = 0; i < out->env.avoid_cnt; i++)
 		mem_free((char *)(uintptr_t)out->avoid[i]);
 	mem_free(out->failure);
 	silo_walk_del(out->conn.silo, &out->node);
 	silo_conn_del(&out->conn);
 	mem_free(out);
+}
+
+static const char *peer_of(const struct outbound *out)
+{
+	return out->peer_id ? out->peer_id : "";
+}
+
+/* Of its own length: there may be tens of thousands. Without memory the lines say less. */
+static void set_peer(struct outbound *out, const char *identity)
+{
+	mem_free(out->peer_id);
+	out->peer_id = mem_strdup(identity);
 }
 
 static bool is_tunnel(const struct outbound *out)
@@ -100,7 +113,7 @@ static void describe(const struct outbound *out, struct access *access)
 		return;
 	access->hbone_addr = out->route.authority;
 	access->src_identity = out->own->spiffe;
-	access->dst_identity = out->peer_id;
+	access->dst_identity = peer_of(out);
 }
 
 /* The way is known, and who is at its end: for a double tunnel only the inner answer says so. */
@@ -134,7 +147,7 @@ static void record(struct outbound *out, const char *error)
 	if (out->is_routed) {
 		event.actual_dst = out->route.tcp_dst;
 		event.tunnels = (uint8_t)tunnel_cnt(out);
-		event.peer = out->peer_id;
+		event.peer = peer_of(out);
 	}
 	recorder_add(out->conn.silo, &out->clock, out->pump, error, &event);
 }
@@ -354,7 +367,7 @@ static void connect_plain(struct outbound *out)
 static void on_hbone_open(void *ctx, struct stream *stream, const struct hbone_end *end)
 {
 	struct outbound *out = ctx;
-	snprintf(out->peer_id, sizeof(out->peer_id), "%s", end->identity);
+	set_peer(out, end->identity);
 	out->is_remote_set = out->route.kind == ROUTE_DOUBLE_HBONE;
 	out->remote = end->workload;
 	tell_opened(out);
@@ -372,8 +385,8 @@ static const struct hbone_events HBONE_EVENTS = {.on_open = on_hbone_open, .on_f
 static void expect_peer(struct outbound *out)
 {
 	struct identity identity = identity_of(out->route.workload);
-	if (identity_format(&identity, out->peer_id, sizeof(out->peer_id)) < 0)
-		out->peer_id[0] = '\0';
+	char text[IDENTITY_STR_MAX];
+	set_peer(out, identity_format(&identity, text, sizeof(text)) < 0 ? "" : text);
 }
 
 static void connect_hbone(struct outbound *out)
@@ -600,7 +613,7 @@ bool outbound_view(const struct list *entry, struct outbound_view *ret_view)
 	        .original_dst = out->dst,
 	        .actual_dst = out->route.tcp_dst,
 	        .protocol = protocol_name(out->route.kind),
-	        .peer_identity = out->peer_id,
+	        .peer_identity = peer_of(out),
 	        .tunnels = tunnel_cnt(out),
 	        .start_ms = out->start_ms,
 	        .pump = out->pump,
