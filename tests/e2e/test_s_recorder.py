@@ -77,7 +77,9 @@ def test_s02_inbound_phases(mesh):
 
 def test_s03_who_closed(mesh):
     client, server = mesh.pods["client"], mesh.pods["server"]
-    client.curl(f"http://{server.ip}:8080/", "-H", "connection: close")
+    # A client that waits for the server's end.
+    client.run("python3", "-c", "import socket,sys\ns=socket.create_connection((sys.argv[1],8080),20)\n"
+               "s.sendall(b'GET / HTTP/1.1\\r\\nhost: x\\r\\nconnection: close\\r\\n\\r\\n')\nwhile s.recv(9999): pass", server.ip)
     # By a reset of the client's.
     client.run("python3", "-c", "import socket,struct,sys\ns=socket.create_connection((sys.argv[1],8080),20)\n"
                "s.sendall(b'GET / HTTP/1.1\\r\\nhost: x\\r\\n\\r\\n')\ns.recv(1)\n"
