@@ -274,10 +274,11 @@ class Soak:
         end = begin + self.seconds
         next_kill, next_churn, next_policy, next_look, next_word = begin + 2, begin + 1, begin, begin, begin + 60
         roles = []
-        while (now := time.monotonic()) < end:
+        # However slow the machine: everything is killed at least once.
+        while (now := time.monotonic()) < end or not all(self.kills.values()):
             if now >= next_kill:
                 roles = roles or self.random.sample(ROLES, len(ROLES))
-                role = roles.pop() if now < quiet else "silo"
+                role = roles.pop() if now < quiet or not all(self.kills.values()) else "silo"
                 self.kill(role)
                 next_kill = time.monotonic() + self.random.uniform(*self.kill_every)
             if now >= next_churn:
