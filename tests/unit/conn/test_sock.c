@@ -345,6 +345,50 @@ static void resets_after_what_was_written(void **state)
 	stream_reset(NULL);
 }
 
+/* Says something that nobody reads, takes its time, and must find all that was written, then the end. */
+static int peer_talks_and_reads_to_the_end(int fd, size_t len)
+{
+	uint8_t bytes[65536] = {0};
+	ssize_t r;
+	if (write(fd, bytes, 1000) != 1000)
+		return 1;
+	usleep(100000);
+	while ((r = read(fd, bytes, sizeof(bytes))) > 0)
+		len -= (size_t)r;
+	return r == 0 && len == 0 ? 0 : 1;
+}
+
+/* Refusing: by reset when nothing was said, else all that was, then the end. */
+static void refuses(void **state)
+{
+	struct lab *lab = *state;
+	struct owner o;
+	int fd[2];
+	lab_tcp(fd);
+	pid_t pid = lab_peer(fd, peer_is_reset, 0);
+	owner_open(&o, lab, fd[0]);
+	stream_refuse(o.stream, true);
+	lab_join(lab, pid);
+
+	lab_tcp(fd);
+	pid = lab_peer(fd, peer_talks_and_reads_to_the_end, 10);
+	owner_open(&o, lab, fd[0]);
+	assert_int_equal(owner_send(&o, 0, 10), 0);
+	stream_refuse(o.stream, true);
+	lab_join(lab, pid);
+
+	/* Who never ends is left after a while. */
+	lab_tcp(fd);
+	pid = lab_peer(fd, peer_sleeps, 2 * STREAM_RESET_MS);
+	owner_open(&o, lab, fd[0]);
+	assert_int_equal(owner_send(&o, 0, 10), 0);
+	stream_refuse(o.stream, true);
+	lab_sleep(lab, STREAM_RESET_MS / 2);
+	lab_until(lab, io_in_flight(lab->io) == 0);
+	lab_join(lab, pid);
+	stream_refuse(NULL, true);
+}
+
 /* The peer stops reading: writing fails, its words are still heard, then the break is told. */
 static void hears_out_a_deaf_peer(void **state)
 {
@@ -664,6 +708,7 @@ int main(void)
 	                (void *)1},
 	        T(breaks),
 	        T(resets_after_what_was_written),
+	        T(refuses),
 	        T(hears_out_a_deaf_peer),
 	        T(bounds_memory),
 	        T(holds_back),
