@@ -49,6 +49,9 @@ static void preserve_source(struct dial *d, const struct ip *src)
 	struct sockaddr_storage sa;
 	struct addr addr = {.ip = *src};
 	socklen_t len = addr_to_sockaddr(&addr, &sa);
+	/* The connect chooses the port then, when the destination is known: a bind would look for one that
+	 * nobody uses at all, milliseconds long where many connections have just been closed. */
+	(void)setsockopt(d->fd, IPPROTO_IP, IP_BIND_ADDRESS_NO_PORT, &on, sizeof(on));
 	if (setsockopt(d->fd, level, is_v4 ? IP_TRANSPARENT : IPV6_TRANSPARENT, &on, sizeof(on)) < 0)
 		warn(d, "set transparent");
 	else if (setsockopt(d->fd, level, is_v4 ? IP_FREEBIND : IPV6_FREEBIND, &on, sizeof(on)) < 0)
