@@ -25,11 +25,16 @@ from culvert_e2e.lab import BUILD, Lab, exe, run, wait_for  # noqa: E402
 
 IPERF_PORT = 5201
 RR_PORT = 5202
+HOLD_PORT = 5203
 # Memory is read after everything of the start has calmed down, seconds.
 SETTLE = 3
 # Time over which an idle side must use no CPU, seconds.
 IDLE = 5
 MB = 1_000_000
+# Tunnels without streams are closed after this, so that the row after them need not wait for minutes.
+TUNNEL_IDLE = 5
+# Memory of many connections is read this long after the last tunnel closed, seconds.
+AFTER = 5
 
 
 class BenchError(Exception):
@@ -39,12 +44,12 @@ class BenchError(Exception):
 class BenchLab(Lab):
     mark = "cvb"
 
-    def start_peer(self, path):
+    def start_peer(self, path, **extra):
         """Starts a ztunnel-compatible proxy as upstream's chart does, as far as the environment goes."""
         if not self.mesh_path.exists():
             self.write_mesh()
         log = self.tmp / f"peer-{len(self.daemons)}.log"
-        env = {k: v for k, v in self.env().items() if not k.startswith("CULVERT_")}
+        env = {k: v for k, v in self.env(**extra).items() if not k.startswith("CULVERT_")}
         with open(log, "w") as out:
             proc = subprocess.Popen(["ip", "netns", "exec", self.node, path, "proxy", "ztunnel"],
                                     env=env, stdout=out, stderr=subprocess.STDOUT)
@@ -85,7 +90,7 @@ class NoProxy:
     def __init__(self, lab):
         self.lab = lab
 
-    def start(self):
+    def start(self, **env):
         pass
 
     def stop(self):
@@ -93,6 +98,9 @@ class NoProxy:
 
     def pids(self):
         return []
+
+    def pss(self):
+        return sum(map(pss_bytes, self.pids()))
 
     def enrol(self, pods):
         pass
@@ -105,8 +113,8 @@ class Culvert(NoProxy):
     name = "culvert"
     proc = None
 
-    def start(self):
-        self.proc = self.lab.start_daemon()
+    def start(self, **env):
+        self.proc = self.lab.start_daemon(**env)
 
     def stop(self):
         self.lab.stop_daemon(self.proc, timeout=30)
@@ -133,8 +141,8 @@ class Peer(Culvert):
         super().__init__(lab)
         self.path = path
 
-    def start(self):
-        self.proc = self.lab.start_peer(self.path)
+    def start(self, **env):
+        self.proc = self.lab.start_peer(self.path, **env)
 
 
 # --- loads -----------------------------------------------------------------
@@ -142,6 +150,8 @@ class Peer(Culvert):
 
 class Loads:
     """The loads between two pods; each returns {metric: value} for one side."""
+
+    is_serving = False
 
     def __init__(self, client, server, seconds):
         self.client, self.server, self.seconds = client, server, seconds
@@ -151,14 +161,18 @@ class Loads:
         for pod in (client, server):
             # Tens of thousands of short connections leave ports in TIME_WAIT, whoever proxies them.
             pod.run("sysctl", "-qw", "net.ipv4.tcp_tw_reuse=1", "net.ipv4.ip_local_port_range=2048 65000",
-                    "net.ipv4.ip_local_reserved_ports=5201-5202,15000-15100")
+                    "net.ipv4.ip_local_reserved_ports=5201-5203,15000-15100")
 
     def start_servers(self):
+        if self.is_serving:
+            return
+        self.is_serving = True
         quiet = {"stdout": subprocess.DEVNULL, "stderr": subprocess.DEVNULL}
         self.server.popen("iperf3", "-s", "-p", IPERF_PORT, **quiet)
         self.server.popen(self.rr, "--serve", RR_PORT, **quiet)
-        self.server.wait_port(IPERF_PORT)
-        self.server.wait_port(RR_PORT)
+        self.server.popen(*HOLD, "serve", HOLD_PORT, **quiet)
+        for port in (IPERF_PORT, RR_PORT, HOLD_PORT):
+            self.server.wait_port(port)
 
     def _client(self, *args):
         try:
@@ -207,10 +221,32 @@ class Loads:
         cpu = cpu_seconds(side.pids()) - before
         return {f"crr{at_a_time}_rate": res["ops"] / res["seconds"], f"crr{at_a_time}_cpu": cpu * 1e6 / res["ops"]}
 
+    def hold(self, count):
+        """A process that holds idle connections until it is told to close them (hold.py)."""
+        proc = self.client.popen(*HOLD, "open", self.server.ip, HOLD_PORT, count, stdin=subprocess.PIPE)
+        self.await_word(proc, "open")
+        return proc
+
+    def await_word(self, proc, word):
+        said = proc.stdout.readline().strip()
+        if said != word:
+            raise BenchError(f"connections to hold: {said or 'ended'} instead of {word}")
+
+    def noise(self, kind):
+        """A background load of the noisy pods: command of its client."""
+        if kind == "bulk":
+            return ("iperf3", "-c", self.server.ip, "-p", IPERF_PORT, "-t", self.seconds + 4, "-P", 8)
+        storm = ("--reconnect",) if kind == "storm" else ()
+        return (self.rr, "--host", self.server.ip, "--port", RR_PORT, "--seconds", self.seconds + 4,
+                "--connections", 32 if storm else 64, *storm)
+
     def all(self):
         return [lambda side: self.bulk(side, 1), lambda side: self.bulk(side, 8),
                 lambda side: self.requests(side, 1), lambda side: self.requests(side, 64),
                 lambda side: self.connects(side, 1), lambda side: self.connects(side, 32)]
+
+
+HOLD = (os.environ.get("CULVERT_PYTHON", sys.executable), Path(__file__).with_name("hold.py"))
 
 
 # --- the bench -------------------------------------------------------------
@@ -221,6 +257,7 @@ class Bench:
         self.lab, self.opts = lab, opts
         self.client, self.server = lab.pod("client"), lab.pod("server")
         self.loads = Loads(self.client, self.server, opts.seconds)
+        self.noisy = Loads(lab.pod("noisy"), lab.pod("sink"), opts.seconds)
         self.sides = [NoProxy(lab)]
         if os.environ.get("CULVERT_BENCH_PEER"):
             self.sides.append(Peer(lab, os.environ["CULVERT_BENCH_PEER"]))
@@ -247,7 +284,7 @@ class Bench:
         if not side.pids():
             return {}
         time.sleep(SETTLE)
-        return {"mem2": sum(map(pss_bytes, side.pids())) / MB}
+        return {"mem2": side.pss() / MB}
 
     def see_tls(self, side):
         """The first connection, and meanwhile somebody who reads what it agrees on."""
@@ -270,12 +307,64 @@ class Bench:
             self.attempt(side, self.see_tls)
             for load in self.loads.all():
                 self.attempt(side, load)
+            side.enrol((self.noisy.client, self.noisy.server))
+            for kind in NOISES:
+                self.attempt(side, lambda side: self.beside_noise(side, kind))
+            side.release((self.noisy.client, self.noisy.server))
             side.release(pods)
         finally:
             side.stop()
 
+    def beside_noise(self, side, kind):
+        """What a quiet pod feels of a noisy one of the same node."""
+        self.noisy.warm_up()
+        noise = self.noisy.client.popen(*self.noisy.noise(kind), stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+        try:
+            time.sleep(1)
+            res = self.loads.rr_once("--connections", 1)
+        finally:
+            noise.kill()
+            noise.wait()
+        return {f"quiet_{kind}_p99": res["p99_us"], f"quiet_{kind}_rate": res["ops"] / res["seconds"]}
+
+    def tunnels(self):
+        return self.server.run("ss", "-tnH", "state", "established", "( sport = :15008 )").stdout.count("\n")
+
+    def held(self, side):
+        """Memory while many connections are open, and after they have gone."""
+        pods, count = (self.client, self.server), self.opts.connections
+        side.start(POOL_UNUSED_RELEASE_TIMEOUT=f"{TUNNEL_IDLE}s")
+        try:
+            side.enrol(pods)
+            time.sleep(SETTLE)
+            idle = side.pss()
+            proc = self.loads.hold(count)
+            time.sleep(SETTLE)
+            per_connection = (side.pss() - idle) / count / 1024
+            proc.stdin.write("\n")
+            proc.stdin.flush()
+            self.loads.await_word(proc, "closed")
+            wait_for("the tunnels' end", lambda: self.tunnels() == 0, timeout=60)
+            time.sleep(AFTER)
+            values = {"held_kb": per_connection, "left_kb": (side.pss() - idle) / 1024}
+            side.release(pods)
+            return values
+        finally:
+            side.stop()
+
+    def run_held(self):
+        self.loads.start_servers()
+        for number in range(1, self.opts.runs + 1):
+            for side in self.proxied():
+                self.say(f"{self.opts.connections} connections, run {number} of {self.opts.runs}: {side.name}")
+                self.attempt(side, self.held)
+
+    def proxied(self):
+        return [side for side in self.sides if not type(side) is NoProxy]
+
     def run_loads(self):
         self.loads.start_servers()
+        self.noisy.start_servers()
         for number in range(1, self.opts.runs + 1):
             for side in self.sides:
                 self.say(f"run {number} of {self.opts.runs}: {side.name}")
@@ -286,7 +375,7 @@ class Bench:
         before = cpu_seconds(side.pids())
         time.sleep(IDLE)
         values = {"idle_cpu": (cpu_seconds(side.pids()) - before) * 1000 / IDLE,
-                  "mem110": sum(map(pss_bytes, side.pids())) / MB}
+                  "mem110": side.pss() / MB}
         if isinstance(side, Culvert) and not isinstance(side, Peer):
             values["silo_kb"] = side.silo_bytes() / 1024
         return values
@@ -303,10 +392,10 @@ class Bench:
 
     def run_pods(self):
         self.say(f"making {self.opts.pods} pods")
-        pods = [self.client, self.server]
+        pods = [self.client, self.server, self.noisy.client, self.noisy.server]
         pods += [self.lab.pod(f"p{i}") for i in range(self.opts.pods - len(pods))]
         self.lab.write_mesh()
-        proxied = [side for side in self.sides if not type(side) is NoProxy]
+        proxied = self.proxied()
         first = proxied[0]
         first.start()
         try:
@@ -323,6 +412,8 @@ class Bench:
         self.lab.start_agent()
         if self.opts.only in (None, "loads"):
             self.run_loads()
+        if self.opts.only in (None, "held"):
+            self.run_held()
         if self.opts.only in (None, "pods"):
             self.run_pods()
 
@@ -332,6 +423,9 @@ class Bench:
 
 
 # --- the table -------------------------------------------------------------
+
+# What a noisy pod does beside a quiet one.
+NOISES = {"bulk": "8 bulk streams", "storm": "a storm of new connections", "requests": "64 busy request streams"}
 
 # Words, metric, decimals; then the contract: ("ratio", most or least of the peer's, +1 = more is better), or
 # ("at most", limit), or None. `added` rows are compared after taking off what no proxy has.
@@ -349,6 +443,12 @@ ROWS = [
     ("connect, request, close, 1 at a time: per second", "crr1_rate", 0, None),
     ("connect, request, close, 32 at a time: CPU us", "crr32_cpu", 0, ("ratio", 0.4, -1)),
     ("connect, request, close, 32 at a time: per second", "crr32_rate", 0, None),
+    *[(f"quiet pod beside {words}: p99 us", f"quiet_{kind}_p99", 0, ("at most", 600)) for kind, words in NOISES.items()],
+    *[(f"quiet pod beside {words}: operations per second", f"quiet_{kind}_rate", 0, ("at least", 3500))
+      for kind, words in NOISES.items()],
+    # 6 KB, and 32 KB for each end of a tunnel, which a hundred of them share.
+    ("memory (PSS) of an open connection, both ends, with its share of a tunnel: KiB", "held_kb", 1, ("at most", 6.6)),
+    ("memory (PSS) left of {connections} connections, 5 s after the last tunnel: KiB", "left_kb", 0, ("at most", 512)),
     ("memory (PSS), 2 pods, no open tunnel: MB", "mem2", 1, ("at most", 8)),
     ("memory (PSS), {pods} pods, no open tunnel: MB", "mem110", 1, ("at most", 20)),
     ("memory (PSS), {pods} pods, of one silo: KiB", "silo_kb", 0, ("at most", 128)),
@@ -375,6 +475,9 @@ def verdict(bench, key, goal):
     if goal[0] == "at most":
         value = bench.median("culvert", key)
         return f"<= {goal[1]:g}", "" if value is None else "yes" if value <= goal[1] else "NO"
+    if goal[0] == "at least":
+        value = bench.median("culvert", key)
+        return f">= {goal[1]:g}", "" if value is None else "yes" if value >= goal[1] else "NO"
     kind, limit, better = goal
     words = f"{'<=' if better < 0 else '>='} {limit:g} x peer" + (", added" if kind == "added" else "")
     value = ratio(bench, key, kind)
@@ -407,7 +510,7 @@ def print_table(bench):
         # A proxy that is not there costs nothing; a row about costs has no such column.
         shown = ["-" if cell is None or (name == "no proxy" and key.endswith("_cpu")) else f"{cell:,.{digits}f}"
                  for name, cell in zip(names, cells)]
-        lines.append([words.format(pods=bench.opts.pods), *shown, *verdict(bench, key, goal)])
+        lines.append([words.format(pods=bench.opts.pods, connections=bench.opts.connections), *shown, *verdict(bench, key, goal)])
     widths = [max(len(line[i]) for line in lines) for i in range(len(head))]
     for line in lines:
         print("  ".join(c.ljust(w) if i == 0 else c.rjust(w) for i, (c, w) in enumerate(zip(line, widths))).rstrip())
@@ -430,14 +533,20 @@ def print_conditions(bench, load_before):
 
 def arguments():
     parser = argparse.ArgumentParser(prog="scripts/bench", add_help=False)
-    parser.add_argument("--runs", type=int, default=3)
-    parser.add_argument("--seconds", type=int, default=5)
-    parser.add_argument("--pods", type=int, default=110)
-    parser.add_argument("--only", choices=("loads", "pods"))
+    parser.add_argument("--quick", action="store_true")
+    parser.add_argument("--runs", type=int)
+    parser.add_argument("--seconds", type=int)
+    parser.add_argument("--pods", type=int)
+    parser.add_argument("--connections", type=int)
+    parser.add_argument("--only", choices=("loads", "held", "pods"))
     parser.add_argument("--json", type=Path)
     opts = parser.parse_args()
-    if not (1 <= opts.runs <= 50 and 1 <= opts.seconds <= 600 and 3 <= opts.pods <= 200):
-        parser.error("runs 1 to 50, seconds 1 to 600, pods 3 to 200")
+    for name, normal, quick in (("runs", 3, 1), ("seconds", 5, 1), ("pods", 110, 20), ("connections", 8000, 1000)):
+        if getattr(opts, name) is None:
+            setattr(opts, name, quick if opts.quick else normal)
+    if not (1 <= opts.runs <= 50 and 1 <= opts.seconds <= 600 and 4 <= opts.pods <= 200 and
+            1 <= opts.connections <= 16000):
+        parser.error("runs 1 to 50, seconds 1 to 600, pods 4 to 200, connections 1 to 16,000")
     return opts
 
 
