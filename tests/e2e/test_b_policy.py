@@ -130,5 +130,5 @@ def test_b07_a_new_endpoint_is_used(mesh):  # noqa: F811
     mesh.record(outside)["services"] = {"default/web.default.svc.cluster.local": {80: 8080}}
     apply(mesh)
     wait_for("the new endpoint", lambda: "from outside" in client.curl(f"http://{vip}/", check=False).stdout)
-    out = access_fields(mesh.log_lines("connection complete", 'direction="outbound"', f"{outside.ip}:8080")[-1])
+    out = access_fields(mesh.wait_log("connection complete", 'direction="outbound"', f"{outside.ip}:8080")[-1])
     assert out["dst.service"] == "web.default.svc.cluster.local"

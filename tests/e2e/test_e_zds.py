@@ -391,6 +391,13 @@ class Bystander:
         assert proc.stdout.readline() == "going\n"
         return proc
 
+    def settled_fds(self):
+        """What is open once a probe's connection has gone."""
+        seen = [self.open_fds()]
+        wait_for("a steady number of descriptors", lambda: seen.append(self.open_fds()) or (time.sleep(0.1) or
+                 len(seen) > 5 and all(count == seen[-1] for count in seen[-5:])))
+        return seen[-1]
+
     def open_fds(self):
         return {name: len(os.listdir(f"/proc/{pid}/fd")) for name, pid in self.pids.items()}
 
@@ -518,7 +525,7 @@ def test_e30_no_descriptor_is_lost(agent, daemon):
     conn = break_connection(daemon, agent, conn, BROKEN["no_fd"])
     daemon.wait_ready()
     knock = one.python(KNOCK, 15001, 5)
-    before = bystander.open_fds()
+    before = bystander.settled_fds()
     rows = list(BROKEN.values()) + list(REFUSED.values())
     for i in range(ROUNDS):
         packet, letters, text = rows[i % len(rows)]
@@ -539,7 +546,7 @@ def test_e31_no_descriptor_is_lost_over_pods(agent, daemon):
     conn = agent.snapshot(one)
     bystander = Bystander(daemon)
     daemon.wait_ready()
-    before = bystander.open_fds()
+    before = bystander.settled_fds()
     for _ in range(ROUNDS // 20):
         assert conn.add(two) == ""
         assert conn.add(two) == ""

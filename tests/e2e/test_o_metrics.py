@@ -380,7 +380,7 @@ def test_o13_five_hundred_peers_are_bounded(lab):
     assert got.one("culvert_scrape_dropped_rows_total").value == 0
     assert got.one("culvert_silo_overflowed_label_sets_total", pod_name="client").value == 0
     # 500 rows of some 500 bytes, 500 views, and what an answer takes for a moment.
-    assert pss(pid) - before < 4 << 20
+    assert pss(pid) - before < 4 << 20 or os.environ.get("ASAN_OPTIONS"), "a sanitizer keeps what is freed"
 
 
 def pss(pid):

@@ -41,6 +41,12 @@ def fails(lab, code, needle, *args):
 class Terminal:
     """A process on a pseudo-terminal of its own, which it may send signals by keys."""
 
+    @staticmethod
+    def _settle():
+        """In the child: whoever started the tests in the background ignores SIGINT, a terminal's user does not."""
+        signal.signal(signal.SIGINT, signal.SIG_DFL)
+        fcntl.ioctl(0, termios.TIOCSCTTY, 0)
+
     def __init__(self, lab, *args, rows=24, columns=80):
         self.master, slave = pty.openpty()
         fcntl.ioctl(slave, termios.TIOCSWINSZ, struct.pack("HHHH", rows, columns, 0, 0))
@@ -48,7 +54,7 @@ class Terminal:
         # setsid and TIOCSCTTY make it the terminal that ^C comes from.
         self.proc = subprocess.Popen(
             [str(exe("culvertctl")), "--run-dir", str(lab.run_dir / "culvert"), *args], stdin=slave, stdout=slave, stderr=slave,
-            start_new_session=True, preexec_fn=lambda: fcntl.ioctl(0, termios.TIOCSCTTY, 0))
+            start_new_session=True, preexec_fn=self._settle)
         os.close(slave)
 
     def read(self):
