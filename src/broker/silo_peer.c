@@ -237,6 +237,10 @@ static void answer_policies(struct silo_peer *peer, const struct workload *own)
 		return;
 	if (store_policies(peer->broker->store, own, arena, &list, &cnt, missing_policy, peer) == 0)
 		flat = arena_zalloc(arena, cnt ? cnt : 1, sizeof(*flat));
+	if (!flat)
+		log_msg(&peer->broker->log, LOG_ERROR, TARGET,
+		        "no memory for the policies of %s/%s: those that its silo has, or none, stay in force",
+		        peer->info.ns, peer->info.name);
 	if (flat) {
 		struct err err = {0};
 		for (size_t i = 0; i < cnt; i++)
@@ -296,6 +300,24 @@ static bool park(struct silo_peer *peer, struct asked *asked)
 	return true;
 }
 
+/* What the codec said of a record's size. */
+static int check_size(int rc, size_t len, struct err *err)
+{
+	return rc == 0 && len > IPC_ITEM_MAX ? err_set(err, ERR_TOO_LARGE, "%zu bytes", len) : rc;
+}
+
+/* Whether each of the view's two records goes into a page. 0 or a code with text. */
+static int check_view(const struct view *view, struct err *err)
+{
+	size_t len = 0;
+	int rc = view->workload ? ipc_workload_size(view->workload, &len, err) : 0;
+	rc = check_size(rc, len, err);
+	if (rc < 0 || !view->service)
+		return rc;
+	rc = ipc_service_size(view->service, &len, err);
+	return check_size(rc, len, err);
+}
+
 static void answer_view(struct silo_peer *peer, struct asked *asked, const struct workload *own)
 {
 	struct store_asker asker = asker_of(peer, own);
@@ -320,6 +342,15 @@ static void answer_view(struct silo_peer *peer, struct asked *asked, const struc
 	                .service = view->service,
 	                .endpoints = view->endpoints,
 	                .endpoint_cnt = view->endpoint_cnt}};
+	/* Left out, it would look like an address that nobody has, which means plaintext: known, and nothing
+	 * more, is what the silo refuses. */
+	if (check_view(view, &err) < 0) {
+		rec.answer_view.workload = NULL;
+		rec.answer_view.service = NULL;
+		rec.answer_view.endpoint_cnt = 0;
+		log_msg(&peer->broker->log, LOG_ERROR, TARGET, "%s is refused, no record can hold it: %s",
+		        view->service ? view->service->hostname : view->workload->uid, err.text);
+	}
 	if (ring_chan_send_pages(peer->chan, &rec, &err) < 0)
 		log_msg(&peer->broker->log, LOG_ERROR, TARGET, "a view cannot be sent: %s", err.text);
 	asked->id = 0;

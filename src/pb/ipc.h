@@ -235,7 +235,9 @@ struct ipc_key {
 /* One page of a view. Pages of one answer share key and generation, page counts from 0. */
 struct ipc_answer_view {
 	struct ipc_key key;
-	bool known; /* false: nothing in the mesh has this key; certain only once the mesh state is in */
+	/* false: nothing in the mesh has this key; certain only once the mesh state is in. true without
+	 * workload and service: it is there, but no record can hold it; not to be taken for unknown. */
+	bool known;
 	uint64_t generation; /* of the broker's store */
 	uint32_t page;
 	bool last;
@@ -448,8 +450,8 @@ int ipc_encode_page(const struct ipc_record *whole, struct ipc_pager *pager, uin
 /* Whether rec is the last (or only) record of its answer. */
 bool ipc_is_last(const struct ipc_record *rec);
 
-/* Bytes that a workload, service or policy takes in a record; to be checked against IPC_ITEM_MAX where it
- * enters the store. Negative as ipc_encode. */
+/* Bytes that a workload, service or policy takes in a record; above IPC_ITEM_MAX no page of a view has room
+ * for it. Negative as ipc_encode. */
 int ipc_workload_size(const struct workload *workload, size_t *ret_len, struct err *err);
 int ipc_service_size(const struct service *service, size_t *ret_len, struct err *err);
 int ipc_policy_size(const struct policy *policy, size_t *ret_len, struct err *err);

@@ -159,8 +159,11 @@ static int on_view(struct broker_link *link, struct chan_msg *msg, struct err *e
 	struct view_key key = view_key_of_ipc(&answer->key);
 	if (msg->rec.id != 0 && link->view_asks > 0)
 		link->view_asks--;
-	r = view_new(arena, &key, answer->generation, answer->workload, answer->service, answer->endpoints,
-	        answer->endpoint_cnt, &view);
+	/* Known, and nothing told: no record could hold it. Taken for unknown it would mean plaintext. */
+	bool is_withheld = answer->known && !answer->workload && !answer->service;
+	r = is_withheld ? ERR_TOO_LARGE
+	                : view_new(arena, &key, answer->generation, answer->workload, answer->service,
+	                          answer->endpoints, answer->endpoint_cnt, &view);
 	if (r < 0) {
 		arena_unref(arena);
 		cache_fail(&link->silo->cache, &key, r);

@@ -140,6 +140,20 @@ def test_a08_service_without_endpoints_is_refused(lab):
     lab.wait_log("connection failed", f"no healthy upstream: {vip}:80")
 
 
+def test_a17_a_service_that_no_record_holds_is_refused(lab):
+    """Left out of the answer it would be an address like any other, and the connection plaintext."""
+    client, outside = lab.pod("client"), lab.pod("outside", mesh=False)
+    lab.service("huge", vips=[f"/{outside.ip}"], ports={port: port for port in range(8080, 9300)})
+    lab.write_mesh()
+    lab.start_agent()
+    lab.start_daemon(ready=False)
+    lab.add(client)
+    lab.wait_ready()
+    serve(outside)
+    assert client.curl(f"http://{outside.ip}:8080/", check=False).returncode in (7, 52, 56)
+    lab.wait_log("huge.default.svc.cluster.local is refused, no record can hold it")
+
+
 def test_a09_weights(lab):
     client, one, two = lab.pod("client"), lab.pod("one", capacity=9), lab.pod("two", capacity=0)
     vip = f"10.{lab.net}.200.3"
