@@ -186,10 +186,10 @@ static void arrived(struct metrics *metrics, struct metrics_peer *peer, bool is_
 }
 
 /* Adds one label set; what finds no room is counted, what is malformed is not worth that. */
-static void add_metric(struct metrics *metrics, struct metric_table *to, struct metrics_peer *peer,
+static void add_metric(struct metrics *metrics, struct metric_table *to, struct metrics_quota *quota,
         const struct workload_info *info, const struct ipc_metric *metric)
 {
-	metrics->own.dropped_cnt += metrics_sum_metric(to, &peer->quota, info, metric) == -ENOSPC;
+	metrics->own.dropped_cnt += metrics_sum_metric(to, quota, info, metric) == -ENOSPC;
 }
 
 /* A page of the answer to an ask; one that began before this scrape is not whole. */
@@ -198,13 +198,11 @@ static void on_page(struct metrics *metrics, struct metrics_peer *peer, const st
 {
 	struct scrape *scrape = metrics->gathering;
 	uint64_t number = scrape ? scrape->number : 0;
-	if (answer->page == 0) {
+	if (answer->page == 0)
 		peer->began_in = number;
-		peer->quota = (struct metrics_quota){0};
-	}
 	bool is_whole = scrape && peer->is_awaited && peer->began_in == number;
 	for (size_t i = 0; is_whole && i < answer->metric_cnt; i++)
-		add_metric(metrics, &scrape->table, peer, info, &answer->metrics[i]);
+		add_metric(metrics, &scrape->table, &peer->quota, info, &answer->metrics[i]);
 	if (!answer->last)
 		return;
 	peer->is_asked = false;
@@ -221,11 +219,9 @@ static void on_last_word(struct metrics *metrics, struct metrics_peer *peer, con
 	bool is_told = scrape && peer->told_in == scrape->number;
 	if (peer->has_ended)
 		return;
-	if (answer->page == 0)
-		peer->quota = (struct metrics_quota){0};
 	for (size_t i = 0; i < answer->metric_cnt; i++)
-		add_metric(
-		        metrics, is_told ? &metrics->late : &metrics->ended, peer, info, &answer->metrics[i]);
+		add_metric(metrics, is_told ? &metrics->late : &metrics->ended, &peer->ended, info,
+		        &answer->metrics[i]);
 	peer->has_ended = answer->last;
 	if (answer->last)
 		arrived(metrics, peer, false);

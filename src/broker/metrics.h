@@ -43,7 +43,8 @@ struct metrics_peer {
 	bool is_awaited;            /* the present scrape waits for it */
 	bool has_ended;             /* its last word has come */
 	uint64_t began_in;          /* number of the scrape in which its present answer began */
-	struct metrics_quota quota; /* of its present answer */
+	struct metrics_quota quota; /* of its present answer: from the ask on, not from each first page */
+	struct metrics_quota ended; /* of its last word, which comes once */
 	uint64_t told_in;           /* number of the last scrape that has its whole answer */
 };
 

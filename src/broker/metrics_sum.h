@@ -16,7 +16,7 @@
 #define METRICS_SUM_ROWS_MAX 2500
 #define METRICS_SUM_BYTES_MAX (4u << 20)
 
-/* What a silo has said so far; zero it when it begins anew. */
+/* What a silo has said so far; zero it with each ask. */
 struct metrics_quota {
 	size_t row_cnt;
 	size_t bytes;

@@ -641,6 +641,7 @@ size_t silo_peers_ask_metrics(struct broker *broker)
 			if (++metrics->last_id == 0)
 				metrics->last_id = 1;
 			struct ipc_record rec = {.id = metrics->last_id, .type = IPC_ASK_METRICS};
+			metrics->quota = (struct metrics_quota){0};
 			metrics->is_asked = ring_chan_send(peer->chan, &rec, -1, NULL) == 0;
 		}
 		metrics->is_awaited = metrics->is_asked;
