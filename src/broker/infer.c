@@ -10,19 +10,13 @@
 
 #include "base/addr.h"
 
-/* RFC 3927 2.1 and RFC 4291 2.5.6: the same on every link, so it names nobody. */
-static bool is_link_local(const struct ip *ip)
-{
-	return ip->family == 4 ? ip->b[0] == 169 && ip->b[1] == 254
-	                       : ip->b[0] == 0xfe && (ip->b[1] & 0xc0) == 0x80;
-}
-
 static int look_up(const struct store *store, const char *network, const struct sockaddr *sa,
         struct arena *arena, const struct workload **ret_workload)
 {
 	struct addr mine;
 	socklen_t len = sa->sa_family == AF_INET6 ? sizeof(struct sockaddr_in6) : sizeof(struct sockaddr_in);
-	if (addr_from_sockaddr(sa, len, &mine) < 0 || ip_is_loopback(&mine.ip) || is_link_local(&mine.ip))
+	/* Link-local ones are the same on every link, so they name nobody. */
+	if (addr_from_sockaddr(sa, len, &mine) < 0 || ip_is_loopback(&mine.ip) || ip_is_link_local(&mine.ip))
 		return -ENOENT;
 	return store_local_workload_at(store, network, &mine.ip, arena, ret_workload);
 }
