@@ -194,6 +194,8 @@ static int accept_resource(struct xds_delta *d, enum xds_type type, const char *
 		if (rc < 0) {
 			err_set(why, rc, "%s", err_str(rc));
 			d->ops->remove(d->ctx, type, name);
+			/* Of a former version nothing is left either: a reconnect must not claim it. */
+			xds_known_del(&d->subs[type].known, name);
 		}
 	}
 	arena_unref(arena);
