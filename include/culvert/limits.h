@@ -16,8 +16,6 @@
 #define LIMIT_IPC_RECORD 32768
 /* IPC: records waiting in one channel's send queue; a peer that lets more pile up is dead or hostile. */
 #define LIMIT_IPC_QUEUE 256
-/* IPC: asks of one silo without an answer; more wait in the silo. */
-#define LIMIT_IPC_ASKS 256
 /* IPC: keys in the broker's dirty set of one silo; above it becomes one "forget everything". */
 #define LIMIT_IPC_DIRTY 4096
 
