@@ -103,6 +103,13 @@ static size_t server_of(const struct dns_forward *forward)
 	return (forwarder->first + forward->step) % forwarder->server_cnt;
 }
 
+/* Whether no other server is left to ask in this round. The servers may have gone since the question left. */
+static bool is_last(const struct dns_forward *forward)
+{
+	size_t cnt = forward->forwarder->server_cnt;
+	return cnt == 0 || (forward->step + 1) % cnt == 0;
+}
+
 static void next_step(struct dns_forward *forward, int why);
 
 /* Judges a reply. False: it is not ours, wait on. */
@@ -124,13 +131,14 @@ static bool take_reply(struct dns_forward *forward, const uint8_t *data, size_t 
 		return true;
 	}
 	bool is_refusal = reply.rcode != DNS_NOERROR && reply.rcode != DNS_NXDOMAIN;
-	if (is_refusal && (forward->step + 1) % forwarder->server_cnt != 0) {
+	if (is_refusal && !is_last(forward)) {
 		memcpy(forward->error, data, HEADER_LEN);
 		forward->has_error = true;
 		next_step(forward, -ECONNREFUSED);
 		return true;
 	}
-	forwarder->first = server_of(forward);
+	if (forwarder->server_cnt > 0)
+		forwarder->first = server_of(forward);
 	if (!is_refusal && !reply.is_truncated)
 		dns_cache_put(&forwarder->cache, &forward->question, data, len, reply.ttl,
 		        io_now_ms(forwarder->io));
