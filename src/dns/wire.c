@@ -9,6 +9,9 @@
 #include <errno.h>
 #include <string.h>
 
+/* Pointers that one name is read over: as many as it can have labels. */
+#define HOPS_MAX 127
+
 /* Data that holds names which other servers may have compressed: 'n' a name, a digit that many bytes, 's' a
  * character string. The rest of the data follows as it is. */
 struct layout {
@@ -41,6 +44,7 @@ static const struct layout layouts[] = {
 int wire_name_read(const uint8_t *msg, size_t len, size_t *pos, uint8_t name[WIRE_NAME_MAX])
 {
 	size_t at = *pos, end = 0, out = 0, bound = len;
+	unsigned hops = 0;
 	while (at < bound) {
 		uint8_t label = msg[at];
 		if ((label & 0xc0) == 0xc0) {
@@ -49,8 +53,10 @@ int wire_name_read(const uint8_t *msg, size_t len, size_t *pos, uint8_t name[WIR
 			size_t target = wire_be16(msg + at) & 0x3fff;
 			if (end == 0)
 				end = at + 2;
-			/* A target before the pointer itself, in a range that shrinks each time: no loops. */
-			if (target >= at)
+			/* A target before the pointer itself, in a range that shrinks each time: no loops.
+			 * And no chains of pointers to pointers, which make a message of many names
+			 * quadratic. */
+			if (target >= at || ++hops > HOPS_MAX)
 				return -EBADMSG;
 			bound = at;
 			at = target;

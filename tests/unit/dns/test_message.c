@@ -9,6 +9,7 @@
 #include <string.h>
 
 #include "dns/message.h"
+#include "dns/wire.h"
 
 static void put_name(struct buf *buf, const char *name)
 {
@@ -331,9 +332,26 @@ static void test_question(void **state)
 	assert_string_equal(dns_type_name(65400), "unknown");
 }
 
+/* Pointers to pointers are followed as often as a name can have labels. */
+static void test_pointer_chains(void **state)
+{
+	uint8_t msg[1 + 2 * 128] = {0};
+	uint8_t name[WIRE_NAME_MAX];
+	(void)state;
+	for (size_t i = 0; i < 128; i++) {
+		msg[1 + 2 * i] = 0xc0;
+		msg[2 + 2 * i] = (uint8_t)(i ? 2 * i - 1 : 0);
+	}
+	size_t pos = 1 + 2 * 126;
+	assert_int_equal(wire_name_read(msg, sizeof(msg), &pos, name), 1);
+	assert_int_equal(pos, 1 + 2 * 127);
+	assert_int_equal(wire_name_read(msg, sizeof(msg), &pos, name), -EBADMSG);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
+	        cmocka_unit_test(test_pointer_chains),
 	        cmocka_unit_test(test_query),
 	        cmocka_unit_test(test_refusals),
 	        cmocka_unit_test(test_local),
