@@ -136,18 +136,20 @@ static void put_policy(struct json *json, struct silo *silo, const struct delive
 static void put_inbound(struct listing *list, const struct delivery *d)
 {
 	struct json *json = &list->json;
+	/* Not by the parsed identity: a peer of a tunnel may have one that is no workload's. */
+	bool is_tunnel = d->access.src_identity != NULL;
 	json_obj(json);
 	put_addr(json, "actualDst", &d->upstream);
 	put_age(list, d->start_ms);
 	json_kv_str(json, "direction", "inbound");
 	if (d->pump) {
-		put_leg(json, "down", pump_down(d->pump), d->track.conn.has_identity ? 1 : 0);
+		put_leg(json, "down", pump_down(d->pump), is_tunnel ? 1 : 0);
 		put_leg(json, "up", pump_up(d->pump), 0);
 	}
 	json_kv_str(json, "originalDst", d->original_dst);
 	json_kv_str(json, "peerIdentity", d->access.src_identity);
 	put_policy(json, list->silo, d);
-	json_kv_str(json, "protocol", d->track.conn.has_identity ? "HBONE" : "TCP");
+	json_kv_str(json, "protocol", is_tunnel ? "HBONE" : "TCP");
 	json_kv_u64(json, "received", d->pump ? pump_received(d->pump) : 0);
 	json_kv_u64(json, "sent", d->pump ? pump_sent(d->pump) : 0);
 	put_addr(json, "src", &d->access.src);
