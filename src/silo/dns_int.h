@@ -18,7 +18,7 @@
 /* A UDP socket. */
 struct dns_udp {
 	struct dns_watch watch;
-	struct dns *dns; /* NULL = closed, to be freed */
+	struct dns *dns; /* invalid once the watch is closed */
 };
 
 /* The proxy. */
@@ -37,7 +37,6 @@ struct dns {
 	bool asks_resolver;         /* and is being asked */
 	uint64_t resolver_asked_ms; /* when it was asked last */
 	char *hosts;                /* text of the hosts file, owned; NULL = none */
-	bool is_stopping;           /* being taken apart: nothing new */
 };
 
 struct dns_conn;
