@@ -165,8 +165,9 @@ static int on_view(struct broker_link *link, struct chan_msg *msg, struct err *e
 	                : view_new(arena, &key, answer->generation, answer->workload, answer->service,
 	                          answer->endpoints, answer->endpoint_cnt, &view);
 	if (r < 0) {
-		arena_unref(arena);
+		/* First: the key's texts are in the arena. */
 		cache_fail(&link->silo->cache, &key, r);
+		arena_unref(arena);
 	} else {
 		cache_answer(&link->silo->cache, view);
 	}
