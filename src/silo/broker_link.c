@@ -446,6 +446,7 @@ int broker_link_attach(struct broker_link *link, int fd)
 	context_ask_all(silo);
 	cache_ask_pending(&silo->cache);
 	resolver_ask_again(&silo->resolver);
+	dns_ask_again(silo->dns);
 	return 0;
 }
 

@@ -30,6 +30,9 @@ int dns_serve(struct silo *silo, int fd, bool is_tcp);
 /* The broker's answer: how the daemon resolves names. */
 void dns_on_resolver(struct silo *silo, const struct ipc_answer_resolver *answer);
 
+/* Another broker has come, which does not know what the former was asked. NULL is fine. */
+void dns_ask_again(struct dns *dns);
+
 /* Closes everything; what is in flight gets no answer. The memory goes when the ring has let go. NULL is
  * fine. */
 void dns_stop(struct dns *dns);

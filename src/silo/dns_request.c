@@ -288,6 +288,21 @@ static void want_forward(struct dns_request *request)
 	io_timer_start(dns->silo->io, &request->timer, DNS_WAIT_MS);
 }
 
+void dns_ask_again(struct dns *dns)
+{
+	if (!dns)
+		return;
+	dns->asks_resolver = false;
+	dns->resolver_asked_ms = 0;
+	list_for_each(it, &dns->requests)
+	{
+		if (!list_entry(it, struct dns_request, node)->needs_resolver)
+			continue;
+		refresh_resolver(dns);
+		return;
+	}
+}
+
 void dns_on_resolver(struct silo *silo, const struct ipc_answer_resolver *answer)
 {
 	struct dns *dns = silo->dns;
