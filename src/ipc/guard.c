@@ -36,48 +36,47 @@ struct permit {
 	enum fd_rule fd;
 	enum id_rule id; /* asks and their answers have one, pushes don't */
 	uint32_t size_max;
-	bool once;            /* at most one per channel */
-	enum ipc_type answer; /* for asks */
+	bool once; /* at most one per channel */
 };
 
 /* clang-format off */
 static const struct permit permits[IPC_TYPE_END] = {
-	/*                        from     to       phases          fd       id       size            once   answer */
-	[IPC_HELLO] =             {W|B|S|C, W|B|S|C, GREETING,       FD_MAY,  ID_ZERO, SIZE_NAMES,     true,  IPC_NONE},
-	[IPC_UNSUPPORTED] =       {W|B|S,   W|B|S,   OPEN|CLOSING,   FD_NONE, ID_MUST, SIZE_BARE,      false, IPC_NONE},
-	[IPC_HERITAGE] =          {W,       S,       SETUP,          FD_NONE, ID_ZERO, SIZE_NAMES,     true,  IPC_NONE},
-	[IPC_ATTACH_BROKER] =     {W,       S,       OPEN|CLOSING,   FD_MUST, ID_ZERO, SIZE_BARE,      false, IPC_NONE},
-	[IPC_DRAIN] =             {W,       S|B,     OPEN|CLOSING,   FD_NONE, ID_ZERO, SIZE_BARE,      false, IPC_NONE},
-	[IPC_READY] =             {S,       W,       OPEN|CLOSING,   FD_NONE, ID_ZERO, SIZE_BARE,      true,  IPC_NONE},
-	[IPC_START_FAILED] =      {S,       W,       OPEN|CLOSING,   FD_NONE, ID_ZERO, SIZE_NAMES,     true,  IPC_NONE},
-	[IPC_DRAINED] =           {S,       W,       OPEN|CLOSING,   FD_NONE, ID_ZERO, SIZE_BARE,      true,  IPC_NONE},
-	[IPC_SILO_ATTACH] =       {W,       B,       OPEN,           FD_MUST, ID_ZERO, SIZE_NAMES,     false, IPC_NONE},
-	[IPC_SILO_STATE] =        {W,       B,       OPEN|CLOSING,   FD_NONE, ID_ZERO, SIZE_NAMES,     false, IPC_NONE},
-	[IPC_NODE_STATE] =        {W,       B,       OPEN|CLOSING,   FD_NONE, ID_ZERO, SIZE_BARE,      false, IPC_NONE},
-	[IPC_MESH_STATE] =        {B,       W,       OPEN|CLOSING,   FD_NONE, ID_ZERO, SIZE_BARE,      false, IPC_NONE},
-	[IPC_STOP_REQUEST] =      {B,       W,       OPEN|CLOSING,   FD_NONE, ID_ZERO, SIZE_BARE,      false, IPC_NONE},
-	[IPC_LOG_PIPE] =          {S,       B,       SETUP|OPEN,     FD_MUST, ID_ZERO, SIZE_BARE,      true,  IPC_NONE},
-	[IPC_ASK_WORKLOAD] =      {S,       B,       OPEN,           FD_NONE, ID_MUST, SIZE_BARE,      false, IPC_ANSWER_WORKLOAD},
-	[IPC_ANSWER_WORKLOAD] =   {B,       S,       OPEN|CLOSING,   FD_NONE, ID_ANY,  IPC_RECORD_MAX, false, IPC_NONE},
-	[IPC_ASK_CERTIFICATE] =   {S,       B,       OPEN,           FD_NONE, ID_MUST, SIZE_TEXT,      false, IPC_ANSWER_CERTIFICATE},
-	[IPC_ANSWER_CERTIFICATE] ={B,       S,       OPEN|CLOSING,   FD_NONE, ID_MUST, IPC_RECORD_MAX, false, IPC_NONE},
-	[IPC_ASK_ADDRESS] =       {S,       B,       OPEN,           FD_NONE, ID_MUST, SIZE_KEY,       false, IPC_ANSWER_VIEW},
-	[IPC_ASK_HOST] =          {S,       B,       OPEN,           FD_NONE, ID_MUST, SIZE_KEY,       false, IPC_ANSWER_VIEW},
-	[IPC_ANSWER_VIEW] =       {B,       S,       OPEN|CLOSING,   FD_NONE, ID_ANY,  IPC_RECORD_MAX, false, IPC_NONE},
-	[IPC_ASK_POLICIES] =      {S,       B,       OPEN,           FD_NONE, ID_MUST, SIZE_BARE,      false, IPC_ANSWER_POLICIES},
-	[IPC_ANSWER_POLICIES] =   {B,       S,       OPEN|CLOSING,   FD_MAY,  ID_ANY,  IPC_RECORD_MAX, false, IPC_NONE},
-	[IPC_EVICT] =             {S,       B,       OPEN|CLOSING,   FD_NONE, ID_ZERO, SIZE_KEY,       false, IPC_NONE},
-	[IPC_FORGET_ALL] =        {B,       S,       OPEN|CLOSING,   FD_NONE, ID_ZERO, SIZE_BARE,      false, IPC_NONE},
-	[IPC_SET_LOG] =           {B,       W | S,   OPEN|CLOSING,   FD_NONE, ID_ZERO, SIZE_TEXT,      false, IPC_NONE},
-	[IPC_ASK_STATE] =         {B,       S,       OPEN,           FD_NONE, ID_MUST, SIZE_BARE,      false, IPC_ANSWER_STATE},
-	[IPC_ANSWER_STATE] =      {S,       B,       OPEN|CLOSING,   FD_NONE, ID_MUST, IPC_RECORD_MAX, false, IPC_NONE},
-	[IPC_ASK_METRICS] =       {B,       S,       OPEN,           FD_NONE, ID_MUST, SIZE_BARE,      false, IPC_ANSWER_METRICS},
-	[IPC_ANSWER_METRICS] =    {S,       B,       OPEN|CLOSING,   FD_NONE, ID_ANY,  IPC_RECORD_MAX, false, IPC_NONE},
-	[IPC_ASK_RESOLVER] =      {S,       B,       OPEN,           FD_NONE, ID_MUST, SIZE_BARE,      false, IPC_ANSWER_RESOLVER},
-	[IPC_ANSWER_RESOLVER] =   {B,       S,       OPEN|CLOSING,   FD_NONE, ID_MUST, IPC_RECORD_MAX, false, IPC_NONE},
-	[IPC_ASK_RESOLVE] =       {S,       B,       OPEN,           FD_NONE, ID_MUST, SIZE_KEY,       false, IPC_ANSWER_RESOLVE},
-	[IPC_ANSWER_RESOLVE] =    {B,       S,       OPEN|CLOSING,   FD_NONE, ID_MUST, SIZE_NAMES,     false, IPC_NONE},
-	[IPC_CRL] =               {B,       S,       OPEN|CLOSING,   FD_MUST, ID_ZERO, SIZE_BARE,      false, IPC_NONE},
+	/*                        from     to       phases          fd       id       size            once */
+	[IPC_HELLO] =             {W|B|S|C, W|B|S|C, GREETING,       FD_MAY,  ID_ZERO, SIZE_NAMES,     true},
+	[IPC_UNSUPPORTED] =       {W|B|S,   W|B|S,   OPEN|CLOSING,   FD_NONE, ID_MUST, SIZE_BARE,      false},
+	[IPC_HERITAGE] =          {W,       S,       SETUP,          FD_NONE, ID_ZERO, SIZE_NAMES,     true},
+	[IPC_ATTACH_BROKER] =     {W,       S,       OPEN|CLOSING,   FD_MUST, ID_ZERO, SIZE_BARE,      false},
+	[IPC_DRAIN] =             {W,       S|B,     OPEN|CLOSING,   FD_NONE, ID_ZERO, SIZE_BARE,      false},
+	[IPC_READY] =             {S,       W,       OPEN|CLOSING,   FD_NONE, ID_ZERO, SIZE_BARE,      true},
+	[IPC_START_FAILED] =      {S,       W,       OPEN|CLOSING,   FD_NONE, ID_ZERO, SIZE_NAMES,     true},
+	[IPC_DRAINED] =           {S,       W,       OPEN|CLOSING,   FD_NONE, ID_ZERO, SIZE_BARE,      true},
+	[IPC_SILO_ATTACH] =       {W,       B,       OPEN,           FD_MUST, ID_ZERO, SIZE_NAMES,     false},
+	[IPC_SILO_STATE] =        {W,       B,       OPEN|CLOSING,   FD_NONE, ID_ZERO, SIZE_NAMES,     false},
+	[IPC_NODE_STATE] =        {W,       B,       OPEN|CLOSING,   FD_NONE, ID_ZERO, SIZE_BARE,      false},
+	[IPC_MESH_STATE] =        {B,       W,       OPEN|CLOSING,   FD_NONE, ID_ZERO, SIZE_BARE,      false},
+	[IPC_STOP_REQUEST] =      {B,       W,       OPEN|CLOSING,   FD_NONE, ID_ZERO, SIZE_BARE,      false},
+	[IPC_LOG_PIPE] =          {S,       B,       SETUP|OPEN,     FD_MUST, ID_ZERO, SIZE_BARE,      true},
+	[IPC_ASK_WORKLOAD] =      {S,       B,       OPEN,           FD_NONE, ID_MUST, SIZE_BARE,      false},
+	[IPC_ANSWER_WORKLOAD] =   {B,       S,       OPEN|CLOSING,   FD_NONE, ID_ANY,  IPC_RECORD_MAX, false},
+	[IPC_ASK_CERTIFICATE] =   {S,       B,       OPEN,           FD_NONE, ID_MUST, SIZE_TEXT,      false},
+	[IPC_ANSWER_CERTIFICATE] ={B,       S,       OPEN|CLOSING,   FD_NONE, ID_MUST, IPC_RECORD_MAX, false},
+	[IPC_ASK_ADDRESS] =       {S,       B,       OPEN,           FD_NONE, ID_MUST, SIZE_KEY,       false},
+	[IPC_ASK_HOST] =          {S,       B,       OPEN,           FD_NONE, ID_MUST, SIZE_KEY,       false},
+	[IPC_ANSWER_VIEW] =       {B,       S,       OPEN|CLOSING,   FD_NONE, ID_ANY,  IPC_RECORD_MAX, false},
+	[IPC_ASK_POLICIES] =      {S,       B,       OPEN,           FD_NONE, ID_MUST, SIZE_BARE,      false},
+	[IPC_ANSWER_POLICIES] =   {B,       S,       OPEN|CLOSING,   FD_MAY,  ID_ANY,  IPC_RECORD_MAX, false},
+	[IPC_EVICT] =             {S,       B,       OPEN|CLOSING,   FD_NONE, ID_ZERO, SIZE_KEY,       false},
+	[IPC_FORGET_ALL] =        {B,       S,       OPEN|CLOSING,   FD_NONE, ID_ZERO, SIZE_BARE,      false},
+	[IPC_SET_LOG] =           {B,       W | S,   OPEN|CLOSING,   FD_NONE, ID_ZERO, SIZE_TEXT,      false},
+	[IPC_ASK_STATE] =         {B,       S,       OPEN,           FD_NONE, ID_MUST, SIZE_BARE,      false},
+	[IPC_ANSWER_STATE] =      {S,       B,       OPEN|CLOSING,   FD_NONE, ID_MUST, IPC_RECORD_MAX, false},
+	[IPC_ASK_METRICS] =       {B,       S,       OPEN,           FD_NONE, ID_MUST, SIZE_BARE,      false},
+	[IPC_ANSWER_METRICS] =    {S,       B,       OPEN|CLOSING,   FD_NONE, ID_ANY,  IPC_RECORD_MAX, false},
+	[IPC_ASK_RESOLVER] =      {S,       B,       OPEN,           FD_NONE, ID_MUST, SIZE_BARE,      false},
+	[IPC_ANSWER_RESOLVER] =   {B,       S,       OPEN|CLOSING,   FD_NONE, ID_MUST, IPC_RECORD_MAX, false},
+	[IPC_ASK_RESOLVE] =       {S,       B,       OPEN,           FD_NONE, ID_MUST, SIZE_KEY,       false},
+	[IPC_ANSWER_RESOLVE] =    {B,       S,       OPEN|CLOSING,   FD_NONE, ID_MUST, SIZE_NAMES,     false},
+	[IPC_CRL] =               {B,       S,       OPEN|CLOSING,   FD_MUST, ID_ZERO, SIZE_BARE,      false},
 };
 /* clang-format on */
 
@@ -192,10 +191,4 @@ uint32_t guard_size_max(enum ipc_type type)
 {
 	const struct permit *row = find(type);
 	return row ? row->size_max : 0;
-}
-
-enum ipc_type guard_answer_of(enum ipc_type type)
-{
-	const struct permit *row = find(type);
-	return row ? row->answer : IPC_NONE;
 }

@@ -61,7 +61,4 @@ int guard_greeted(struct guard *guard, const struct ipc_hello *hello, uint32_t *
 /* Largest record that a peer may send of this type, 0 for unknown types. */
 uint32_t guard_size_max(enum ipc_type type);
 
-/* The answer that belongs to an ask, IPC_NONE for other types. */
-enum ipc_type guard_answer_of(enum ipc_type type);
-
 #endif
