@@ -27,7 +27,6 @@ E(SOCKS,              "socks5 negotiation failed",                              
 E(NOT_ALLOWED,        "connection closed due to policy rejection: allow policies exist, but none allowed", DENY)
 E(DENIED,             "connection closed due to policy rejection: explicitly denied by", DENY)
 E(POLICY_CHANGE,      "connection closed due to policy change",                  DENY)
-E(TRACKING,           "connection tracking failed",                              DENY)
 /* Delivery. */
 E(CONNECT_FAILED,     "connection failed",                                       CONNECT)
 E(REVOKED,            "connection closed: peer certificate revoked by CRL",      CERT_REVOKED)
@@ -40,19 +39,13 @@ E(TLS_REVOKED,        "invalid peer certificate: Revoked",                      
 E(TLS_SAN,            "identity verification error: peer did not present the expected SAN", CONNECT)
 E(H2_HANDSHAKE,       "http2 handshake failed",                                  H2_HANDSHAKE_FAILURE)
 E(H2,                 "h2 failed",                                               H2_HANDSHAKE_FAILURE)
-E(H2_GOAWAY,          "h2 failed: peer is going away",                           H2_HANDSHAKE_FAILURE)
 E(H2_PING_TIMEOUT,    "h2 failed: ping timeout",                                 H2_HANDSHAKE_FAILURE)
 E(HTTP_STATUS,        "http status",                                             CONNECT)
-E(POOL_DRAINING,      "pool draining",                                           CONNECT)
 E(SEND,               "send",                                                    CONNECT)
-E(RECEIVE,            "receive",                                                 CONNECT)
-E(CLOSING,            "while closing connection",                                CONNECT)
 E(DRAINED,            "connection closed due to connection drain",               NONE)
 /* Time limits. */
-E(TIMEOUT_CONNECT,    "connect timeout",                                         CONNECT)
 E(TIMEOUT_HANDSHAKE,  "handshake timeout",                                       CONNECT)
 E(TIMEOUT_FETCH,      "timed out waiting for the broker",                        CONNECT)
-E(TIMEOUT_HEAD,       "request head did not arrive in time",                     CONNECT)
 /* Input that breaks a protocol or a ceiling. */
 E(PROTOCOL,           "protocol violation",                                      CONNECT)
 E(TOO_LARGE,          "too large",                                               CONNECT)
@@ -67,11 +60,8 @@ E(UNSUPPORTED,        "not supported by the peer",                              
 /* Certificates and the CA. */
 E(CERT_PARSE,         "malformed certificate",                                   IDENTITY_ERROR)
 E(CERT_EXPIRED,       "certificate is not valid at this time",                   IDENTITY_ERROR)
-E(CERT_UNTRUSTED,     "certificate is not signed by a trusted root",             IDENTITY_ERROR)
 E(SIGNING,            "signing error",                                           IDENTITY_ERROR)
-E(BAD_SPIFFE,         "not a SPIFFE identity",                                   IDENTITY_ERROR)
 /* Ours. */
 E(GONE,               "already ended",                                           CONNECT)
-E(STALE,              "value is out of date",                                    CONNECT)
 E(CONFIG,             "invalid configuration",                                   NONE)
 /* clang-format on */

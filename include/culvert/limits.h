@@ -16,7 +16,7 @@
 #define LIMIT_IPC_RECORD 32768
 /* IPC: records waiting in one channel's send queue; a peer that lets more pile up is dead or hostile. */
 #define LIMIT_IPC_QUEUE 256
-/* IPC: keys in the broker's dirty set of one silo; above it becomes one "forget everything". */
+/* IPC: keys that one silo may have open at its broker; the channel of one that asks for more is closed. */
 #define LIMIT_IPC_DIRTY 4096
 
 /* ZDS: bytes of one packet; upstream's receive buffer is as large. */
