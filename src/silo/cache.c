@@ -71,7 +71,7 @@ static bool make_room(struct cache *cache)
 		return true;
 	for (struct list *it = cache->recent.prev; it != &cache->recent; it = it->prev) {
 		struct entry *entry = list_entry(it, struct entry, recent);
-		if (fetch_is_awaited(&entry->fetch))
+		if (fetch_is_busy(&entry->fetch))
 			continue;
 		if (entry->is_asked)
 			cache->ops->evict(cache->ctx, &entry->key);

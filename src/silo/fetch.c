@@ -50,6 +50,7 @@ static void observe(const struct fetch *fetch, const struct fetch_wait *wait)
 static void wake(struct fetch *fetch, int code, void *value)
 {
 	struct list woken;
+	fetch->telling++;
 	list_init(&woken);
 	list_move_all(&woken, &fetch->waiters);
 	while (!list_empty(&woken)) {
@@ -58,6 +59,7 @@ static void wake(struct fetch *fetch, int code, void *value)
 		fetch_wait_cancel(wait);
 		wait->done(wait, code, value);
 	}
+	fetch->telling--;
 }
 
 void fetch_done(struct fetch *fetch)
@@ -82,12 +84,14 @@ void fetch_set(struct fetch *fetch, void *value)
 	fetch->text[0] = '\0';
 	/* A callback may set a newer value: this one must live until all have seen it. */
 	fetch->kind->ref(value);
+	fetch->telling++;
 	wake(fetch, 0, value);
 	list_for_each_safe(it, &fetch->watchers)
 	{
 		struct fetch_watch *watch = list_entry(it, struct fetch_watch, node);
 		watch->changed(watch, value);
 	}
+	fetch->telling--;
 	fetch->kind->unref(value);
 	if (old)
 		fetch->kind->unref(old);
@@ -126,6 +130,11 @@ void fetch_wait_start(struct fetch *fetch, struct fetch_wait *wait, uint64_t dea
 bool fetch_is_awaited(const struct fetch *fetch)
 {
 	return !list_empty(&fetch->waiters);
+}
+
+bool fetch_is_busy(const struct fetch *fetch)
+{
+	return fetch->telling > 0 || fetch_is_awaited(fetch);
 }
 
 void fetch_watch_add(struct fetch *fetch, struct fetch_watch *watch,

@@ -40,6 +40,7 @@ struct fetch {
 	struct list waiters;             /* struct fetch_wait, in order of arrival */
 	struct list watchers;            /* struct fetch_watch */
 	struct fetch_observer *observer; /* borrowed; NULL = nobody */
+	unsigned telling; /* calls under way that tell of it, whose callbacks may do anything */
 };
 
 /* One getter that waits; embed it in whoever waits. */
@@ -96,6 +97,9 @@ void fetch_wait_cancel(struct fetch_wait *wait);
 
 /* Whether somebody waits. */
 bool fetch_is_awaited(const struct fetch *fetch);
+
+/* Whether somebody waits or is being told: such a fetch must not be evicted. */
+bool fetch_is_busy(const struct fetch *fetch);
 
 /* Adds a watcher, told from the next value on. */
 void fetch_watch_add(struct fetch *fetch, struct fetch_watch *watch,

@@ -60,7 +60,7 @@ static bool make_room(struct resolver *resolver)
 		return true;
 	for (struct list *it = resolver->recent.prev; it != &resolver->recent; it = it->prev) {
 		struct name *name = list_entry(it, struct name, recent);
-		if (fetch_is_awaited(&name->fetch))
+		if (fetch_is_busy(&name->fetch))
 			continue;
 		map_del(&resolver->names, name->text, name->len);
 		name_free(name);

@@ -259,6 +259,44 @@ static void awaited_entries_are_not_evicted(void **state)
 	cache_done(&cache);
 }
 
+/* A getter that asks for something else when it is told. */
+struct curious {
+	struct fetch_wait wait;
+	struct cache *cache;
+	int code;
+};
+
+static void ask_more(struct fetch_wait *wait, int code, void *v)
+{
+	struct curious *curious = list_entry(wait, struct curious, wait);
+	struct view_key two = key_of(2);
+	struct view *view;
+	struct fetch *fetch;
+	assert_int_equal(code, 0);
+	assert_non_null(v);
+	curious->code = cache_view(curious->cache, &two, &view, &fetch);
+}
+
+static void what_is_being_told_is_not_evicted(void **state)
+{
+	struct cache cache;
+	struct broker broker = {0};
+	struct view *view;
+	struct fetch *fetch;
+	struct curious first = {.cache = &cache}, second = {.cache = &cache};
+	struct view_key one = key_of(1), two = key_of(2);
+	cache_init(&cache, *state, 1, &OPS, &broker);
+	assert_int_equal(cache_view(&cache, &one, &view, &fetch), -EAGAIN);
+	fetch_wait_start(fetch, &first.wait, 60000, ask_more);
+	fetch_wait_start(fetch, &second.wait, 60000, ask_more);
+	cache_answer(&cache, view_of(&one));
+	assert_int_equal(first.code, -ENOSPC);
+	assert_int_equal(second.code, -ENOSPC);
+	/* Afterwards it may go. */
+	assert_int_equal(cache_view(&cache, &two, &view, &fetch), -EAGAIN);
+	cache_done(&cache);
+}
+
 static void a_new_broker_is_asked_for_everything(void **state)
 {
 	struct cache cache;
@@ -308,6 +346,7 @@ int main(void)
 	        cmocka_unit_test(a_view_is_asked_once_and_kept),
 	        cmocka_unit_test(the_least_recently_used_goes_and_is_told),
 	        cmocka_unit_test(awaited_entries_are_not_evicted),
+	        cmocka_unit_test(what_is_being_told_is_not_evicted),
 	        cmocka_unit_test(a_new_broker_is_asked_for_everything),
 	        cmocka_unit_test(an_answer_nobody_wants_is_dropped),
 	};
