@@ -106,8 +106,8 @@ bool settings_has_self(const struct settings *settings);
 void settings_done(struct settings *settings);
 
 /*
- * The part of env that a silo may see, and what its C library should do, as a NULL-terminated array of strings
- * borrowed from env; the caller frees the array with mem_free. -ENOMEM.
+ * The part of env that a silo may see, and what its C library should do, as a NULL-terminated array of
+ * strings borrowed from env; the caller frees the array with mem_free. -ENOMEM.
  */
 int settings_silo_env(char *const *env, char ***ret_env);
 
