@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* Record -> source -> policies -> delivery; see plaintext.h. */
+/* Record -> source -> service -> policies -> delivery; see plaintext.h. */
 #include "silo/plaintext.h"
 
 #include <errno.h>
@@ -34,6 +34,8 @@ static void plain_free(struct plaintext *plain)
 	fetch_wait_cancel(&plain->wait);
 	if (plain->is_delivering)
 		delivery_done(&plain->delivery);
+	else
+		route_inbound_done(&plain->delivery.route);
 	stream_free(plain->stream);
 	view_unref(plain->src_view);
 	own_workload_unref(plain->own);
@@ -94,6 +96,8 @@ static void deliver(struct plaintext *plain)
 	        .dst = plain->dst,
 	        .src_workload = plain->src_view ? plain->src_view->workload : NULL,
 	        .dst_workload = plain->own->workload,
+	        .dst_service = d->route.service ? d->route.service->hostname : NULL,
+	        .service = d->route.service,
 	        .is_inbound = true,
 	};
 	plain->stream = NULL;
@@ -122,12 +126,41 @@ static void step_policies(struct plaintext *plain)
 		fetch_wait_start(&silo->context.policies, &plain->wait, SILO_FETCH_MS, on_policies);
 }
 
+static void step_service(struct plaintext *plain);
+
+static void on_service(struct fetch_wait *wait, int code, void *value)
+{
+	struct plaintext *plain = list_entry(wait, struct plaintext, wait);
+	(void)value;
+	if (code == 0)
+		step_service(plain);
+	else
+		step_policies(plain);
+}
+
+/* The service addressed is for telemetry only: what is not known soon goes without (reference
+ * dataplane.md 8.7). */
+static void step_service(struct plaintext *plain)
+{
+	struct silo *silo = plain->conn.silo;
+	const struct route_env env = silo_route_env(silo, &plain->src.ip);
+	struct cache_source source;
+	struct err err = {0};
+	cache_source_init(&source, &silo->cache);
+	int r = route_plaintext(
+	        &env, &source.source, plain->own->workload, &plain->dst, &plain->delivery.route, &err);
+	if (r == -EAGAIN && source.missing)
+		fetch_wait_start(source.missing, &plain->wait, SOURCE_WAIT_MS, on_service);
+	else
+		step_policies(plain);
+}
+
 static void on_source(struct fetch_wait *wait, int code, void *value)
 {
 	struct plaintext *plain = list_entry(wait, struct plaintext, wait);
 	if (code == 0)
 		plain->src_view = view_ref(value);
-	step_policies(plain);
+	step_service(plain);
 }
 
 static void step_source(struct plaintext *plain)
@@ -138,7 +171,7 @@ static void step_source(struct plaintext *plain)
 	if (cache_view(&silo->cache, &key, &plain->src_view, &missing) == -EAGAIN)
 		fetch_wait_start(missing, &plain->wait, SOURCE_WAIT_MS, on_source);
 	else
-		step_policies(plain);
+		step_service(plain);
 }
 
 static void on_workload(struct fetch_wait *wait, int code, void *value)

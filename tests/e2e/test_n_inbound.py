@@ -294,6 +294,21 @@ def test_t04_allow_by_source_address(lab):
     lab.wait_log("connection complete", "allow policies exist, but none allowed")
 
 
+def test_n30_the_service_of_a_plaintext_connection(lab):
+    """Guessed by the port, as for a tunnel; a port of no service has none."""
+    _, server, outside = start(lab)
+    serve(server, 8081)
+    lab.service("web", vips=[f"/10.{lab.net}.201.1"], ports={80: 8080}, pods=[server])
+    lab.write_mesh()
+
+    def service_of(port):
+        assert reaches(outside, server.ip, port)
+        line = lab.wait_log("connection complete", 'direction="inbound"', f"dst.addr={server.ip}:{port}")[-1]
+        return access_fields(line).get("dst.service")
+    wait_for("the service", lambda: service_of(8080) == "web.default.svc.cluster.local")
+    assert service_of(8081) is None
+
+
 def test_t05_illegal_port(lab):
     _, server, outside = start(lab)
     for port in (15001, 15006):
