@@ -47,7 +47,7 @@ class Peer:
         self.path = path
 
     def said(self, key):
-        lines = [json.loads(line) for line in self.path.read_text().splitlines() if line.endswith("}")]
+        lines = [json.loads(line) for line in self.path.read_text().splitlines(True) if line.endswith("\n")]
         return [m[key] for m in lines if key in m]
 
     @property
