@@ -16,6 +16,8 @@
 #include "base/fd.h"
 #include "base/mem.h"
 
+/* tcpi_state of a socket without a connection (include/net/tcp_states.h; no header for user space has it). */
+#define STATE_CLOSE 7
 /* Full small buffers in a row that make a stream busy: 16 KB, one TLS record, had piled up. */
 #define BUSY_CNT 4
 /* A large receive that brings less than this is a small one. */
@@ -136,6 +138,18 @@ static void take(struct sock *s, struct chunk *chunk)
 	io_cancel(s->stream.io, &s->recv);
 }
 
+/*
+ * A reset that a send was told of looks like an end to the receive. Before our
+ * own FIN a peer's leaves the socket in CLOSE_WAIT, a reset leaves it closed.
+ */
+static bool is_reset(const struct sock *s)
+{
+	struct tcp_info info = {0};
+	socklen_t len = sizeof(info);
+	return !s->is_finished && getsockopt(s->fd, IPPROTO_TCP, TCP_INFO, &info, &len) == 0 &&
+	       info.tcpi_state == STATE_CLOSE;
+}
+
 static void on_recv(struct io_op *op, const struct io_result *result)
 {
 	struct sock *s = list_entry(op, struct sock, recv);
@@ -150,7 +164,7 @@ static void on_recv(struct io_op *op, const struct io_result *result)
 	if (result->chunk)
 		take(s, result->chunk);
 	else if (res == 0 && !result->more)
-		s->read_end = 0;
+		s->read_end = is_reset(s) ? -ECONNRESET : 0;
 	else if (res == -ENOBUFS)
 		io_wait_buffers(s->stream.io, &s->starve);
 	else if (res < 0 && res != -ECANCELED && res != -EAGAIN && res != -EINTR)
