@@ -4,7 +4,7 @@ import time
 
 import pytest
 
-from culvert_e2e.lab import access_fields, exact, presence, wait_for
+from culvert_e2e.lab import REFUSED, access_fields, exact, presence, wait_for
 from test_a_basic import mesh, serve  # noqa: F401
 
 
@@ -26,7 +26,7 @@ def test_b01_deny_by_identity(mesh):  # noqa: F811
     url = f"http://{server.ip}:8080/"
     assert client.curl(url).returncode == 0
     apply(mesh, policy("no-client", "Deny", {"principals": [exact(client.spiffe.removeprefix("spiffe://"))]}))
-    assert client.curl(url, check=False).returncode in (7, 52, 56)
+    assert client.curl(url, check=False).returncode in REFUSED
     assert mesh.wait_log("explicitly denied by: default/no-client", 'direction="inbound"')
     assert mesh.wait_log("http status: 401 Unauthorized", 'direction="outbound"')
     apply(mesh)
@@ -42,7 +42,7 @@ def test_b08_a_policy_larger_than_a_record(mesh):  # noqa: F811
     apply(mesh, policy("large", "Deny", {"sourceIps": ranges}), small)
     assert client.curl(url).returncode == 0
     apply(mesh, policy("large", "Deny", {"sourceIps": [*ranges, f"{client.ip}/32"]}), small)
-    assert client.curl(url, check=False).returncode in (7, 52, 56)
+    assert client.curl(url, check=False).returncode in REFUSED
     assert mesh.wait_log("explicitly denied by: default/large", 'direction="inbound"')
     apply(mesh)
     assert client.curl(url).returncode == 0

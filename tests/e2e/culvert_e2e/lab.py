@@ -67,6 +67,11 @@ def link_programs(folder):
     return folder
 
 
+# What curl says of a connection that is closed or reset without an answer: a reset may come before it looks, while it
+# sends, or while it reads.
+REFUSED = (7, 52, 55, 56)
+
+
 @dataclass
 class Pod:
     """A pod: one network namespace with an address of each family."""
