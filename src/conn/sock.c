@@ -138,16 +138,22 @@ static void take(struct sock *s, struct chunk *chunk)
 	io_cancel(s->stream.io, &s->recv);
 }
 
+/* What the kernel says of the connection; false for a unix socket, which has no such option. */
+static bool tcp_info_get(const struct sock *s, struct tcp_info *ret_info)
+{
+	socklen_t len = sizeof(*ret_info);
+	*ret_info = (struct tcp_info){0};
+	return getsockopt(s->fd, IPPROTO_TCP, TCP_INFO, ret_info, &len) == 0;
+}
+
 /*
  * A reset that a send was told of looks like an end to the receive. Before our
  * own FIN a peer's leaves the socket in CLOSE_WAIT, a reset leaves it closed.
  */
 static bool is_reset(const struct sock *s)
 {
-	struct tcp_info info = {0};
-	socklen_t len = sizeof(info);
-	return !s->is_finished && getsockopt(s->fd, IPPROTO_TCP, TCP_INFO, &info, &len) == 0 &&
-	       info.tcpi_state == STATE_CLOSE;
+	struct tcp_info info;
+	return !s->is_finished && tcp_info_get(s, &info) && info.tcpi_state == STATE_CLOSE;
 }
 
 static void on_recv(struct io_op *op, const struct io_result *result)
@@ -325,12 +331,11 @@ static size_t op_queued(const struct stream *stream)
 static size_t op_unsent(const struct stream *stream)
 {
 	const struct sock *s = sock_of(stream);
-	struct tcp_info info = {0};
-	socklen_t len = sizeof(info);
+	struct tcp_info info;
 	if (s->write_error)
 		return 0;
-	/* A unix socket hands over at once and has no such option. */
-	if (getsockopt(s->fd, IPPROTO_TCP, TCP_INFO, &info, &len) < 0)
+	/* A unix socket hands over at once. */
+	if (!tcp_info_get(s, &info))
 		return s->queue.len;
 	return s->queue.len + info.tcpi_notsent_bytes + info.tcpi_unacked;
 }
