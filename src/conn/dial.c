@@ -11,15 +11,21 @@
 
 #include "base/fd.h"
 #include "base/mem.h"
+#include "base/rand.h"
 
 /* linux/in6.h; the C library has them only in newer releases. */
 #ifndef IPV6_FREEBIND
 #define IPV6_FREEBIND 78
 #endif
 
+/* How many ports of ours are tried: an application may listen on one, hardly on the next one as well. */
+#define BIND_TRIES 3
+
 struct dial {
 	struct io *io;
+	struct dial_opts opts;
 	int fd;
+	bool has_own_port;                /* fd is bound to one of opts.ports */
 	int code;                         /* how it ended, once `end` is queued or the connect is cancelled */
 	const struct dial_events *events; /* NULL = cancelled by the owner */
 	void *ctx;
@@ -28,6 +34,12 @@ struct dial {
 	struct timer deadline;
 	struct sockaddr_storage dst;
 };
+
+void dial_ports_init(struct dial_ports *ports)
+{
+	ports->next = (uint16_t)rand_below(DIAL_PORT_CNT);
+	ports->step = (uint16_t)(rand_below(DIAL_PORT_CNT) | 1);
+}
 
 static bool has_source(const struct dial_opts *opts)
 {
@@ -40,28 +52,60 @@ static void warn(struct dial *d, const char *step)
 		d->events->on_warning(d->ctx, step, -errno);
 }
 
-/* Takes the source's place (ip(7)); a failure is only told, the connect goes ahead (dataplane 2.7). */
-static void preserve_source(struct dial *d, const struct ip *src)
+static int bind_source(struct dial *d, uint16_t port)
 {
-	bool is_v4 = src->family == 4;
-	int level = is_v4 ? IPPROTO_IP : IPPROTO_IPV6;
-	int on = 1;
 	struct sockaddr_storage sa;
-	struct addr addr = {.ip = *src};
+	struct addr addr = {.ip = d->opts.src, .port = port};
 	socklen_t len = addr_to_sockaddr(&addr, &sa);
+	return bind(d->fd, (struct sockaddr *)&sa, len);
+}
+
+static bool bind_own_port(struct dial *d)
+{
+	struct dial_ports *ports = d->opts.ports;
+	int on = 1;
+	/* Connections to elsewhere, and those just closed, may have the same port: only the whole tuple must
+	 * be ours alone, and that is the connect's to find out. */
+	(void)setsockopt(d->fd, SOL_SOCKET, SO_REUSEADDR, &on, sizeof(on));
+	for (int i = 0; i < BIND_TRIES; i++) {
+		uint16_t port = (uint16_t)(DIAL_PORT_MIN + ports->next % DIAL_PORT_CNT);
+		ports->next = (uint16_t)(ports->next + ports->step);
+		if (bind_source(d, port) == 0)
+			return true;
+		if (errno != EADDRINUSE)
+			break;
+	}
+	return false;
+}
+
+static int bind_any_port(struct dial *d)
+{
+	int on = 1;
 	/* The connect chooses the port then, when the destination is known: a bind would look for one that
 	 * nobody uses at all, milliseconds long where many connections have just been closed. */
 	(void)setsockopt(d->fd, IPPROTO_IP, IP_BIND_ADDRESS_NO_PORT, &on, sizeof(on));
+	return bind_source(d, 0);
+}
+
+/* Takes the source's place (ip(7)); a failure is only told, the connect goes ahead (dataplane 2.7). */
+static void preserve_source(struct dial *d)
+{
+	bool is_v4 = d->opts.src.family == 4;
+	int level = is_v4 ? IPPROTO_IP : IPPROTO_IPV6;
+	int on = 1;
 	if (setsockopt(d->fd, level, is_v4 ? IP_TRANSPARENT : IPV6_TRANSPARENT, &on, sizeof(on)) < 0)
 		warn(d, "set transparent");
 	else if (setsockopt(d->fd, level, is_v4 ? IP_FREEBIND : IPV6_FREEBIND, &on, sizeof(on)) < 0)
 		warn(d, "set freebind");
-	else if (bind(d->fd, (struct sockaddr *)&sa, len) < 0)
+	else if (d->opts.ports && bind_own_port(d))
+		d->has_own_port = true;
+	else if (bind_any_port(d) < 0)
 		warn(d, "bind source");
 }
 
-static int open_socket(struct dial *d, const struct dial_opts *opts)
+static int open_socket(struct dial *d)
 {
+	const struct dial_opts *opts = &d->opts;
 	uint8_t family = has_source(opts) ? opts->src.family : opts->dst.ip.family;
 	d->fd = socket(family == 4 ? AF_INET : AF_INET6, SOCK_STREAM | SOCK_CLOEXEC, 0);
 	if (d->fd < 0)
@@ -74,8 +118,29 @@ static int open_socket(struct dial *d, const struct dial_opts *opts)
 	(void)sock_set_keepalive(d->fd, &opts->keepalive);
 	(void)sock_set_oob_inline(d->fd);
 	if (has_source(opts))
-		preserve_source(d, &opts->src);
+		preserve_source(d);
 	return 0;
+}
+
+static int start_connect(struct dial *d)
+{
+	int r = open_socket(d);
+	if (r < 0)
+		return r;
+	socklen_t len = addr_to_sockaddr(&d->opts.dst, &d->dst);
+	io_connect(d->io, &d->connect, d->fd, (struct sockaddr *)&d->dst, len);
+	return 0;
+}
+
+/* The once more of a dial whose port has a connection to this destination already, mostly one in TIME_WAIT: a
+ * bound socket keeps its port, so another socket, with a port that the kernel knows to be free. */
+static int connect_from_any_port(struct dial *d)
+{
+	io_close(d->io, d->fd);
+	d->fd = -1;
+	d->has_own_port = false;
+	d->opts.ports = NULL;
+	return start_connect(d);
 }
 
 static void destroy(struct dial *d)
@@ -115,6 +180,12 @@ static void end(struct dial *d, int code)
 static void on_connect(struct io_op *op, const struct io_result *result)
 {
 	struct dial *d = list_entry(op, struct dial, connect);
+	if (result->res == -EADDRNOTAVAIL && d->has_own_port && !d->code) {
+		int r = connect_from_any_port(d);
+		if (r < 0)
+			end(d, r);
+		return;
+	}
 	/* A connection that came just before its cancellation is too late. */
 	end(d, d->code ? d->code : result->res < 0 ? result->res : 0);
 }
@@ -133,18 +204,16 @@ int dial_start(struct io *io, const struct dial_opts *opts, const struct dial_ev
 	struct dial *d = mem_zalloc(1, sizeof(*d));
 	if (!d)
 		return -ENOMEM;
-	*d = (struct dial){.io = io, .fd = -1, .events = events, .ctx = ctx};
+	*d = (struct dial){.io = io, .opts = *opts, .fd = -1, .events = events, .ctx = ctx};
 	io_op_init(&d->connect, on_connect);
 	io_task_init(&d->end, on_end);
 	timer_init(&d->deadline, on_deadline);
 	*ret_dial = d;
-	int r = open_socket(d, opts);
+	int r = start_connect(d);
 	if (r < 0) {
 		end(d, r);
 		return 0;
 	}
-	socklen_t len = addr_to_sockaddr(&opts->dst, &d->dst);
-	io_connect(io, &d->connect, d->fd, (struct sockaddr *)&d->dst, len);
 	io_timer_start(io, &d->deadline, opts->timeout_ms ? opts->timeout_ms : DIAL_TIMEOUT_MS);
 	return 0;
 }

@@ -14,7 +14,28 @@
 /* Overall limit of a dial, ms (dataplane 2.4). */
 #define DIAL_TIMEOUT_MS 10000
 
+/*
+ * Ports for preserved sources: 2^14 of them, below those that kernels choose from by themselves (ip(7),
+ * ip_local_port_range: 32768 to 60999). A client's own connection to the same application is in the same
+ * network namespace, redirected to us; with its port in our dial there would be two connections with one
+ * tuple, which connection tracking takes for one, and neither would go on.
+ */
+#define DIAL_PORT_MIN 16384
+#define DIAL_PORT_CNT 16384
+
 struct dial;
+
+/* Which port a preserved source gets next; one for all dials of a network namespace. */
+struct dial_ports {
+	/* Offset of the next port, modulo DIAL_PORT_CNT. */
+	uint16_t next;
+	/* Odd, so that all ports have had their turn before one comes again (RFC 6056 3.3.5, but without
+	 * repeats: a port just used is in TIME_WAIT). */
+	uint16_t step;
+};
+
+/* Begins anywhere, with any step. */
+void dial_ports_init(struct dial_ports *ports);
 
 /* Where and how to connect. */
 struct dial_opts {
@@ -22,10 +43,13 @@ struct dial_opts {
 	struct addr dst;
 	/*
 	 * Source to preserve; family 0 = none. Equal to the destination's IP = plain connect. Otherwise the
-	 * socket has the source's family, is transparent and free-binding, and is bound to (src, port 0); a
-	 * failure of that is a warning and the connect goes ahead unspoofed (dataplane 2.7).
+	 * socket has the source's family, is transparent and free-binding, and is bound to src and one of
+	 * `ports`, or a port of the kernel's choice when none of those can be had; a failure of that is a
+	 * warning and the connect goes ahead unspoofed (dataplane 2.7).
 	 */
 	struct ip src;
+	/* Ports for the source, borrowed until the end of the dial; NULL = the kernel chooses. */
+	struct dial_ports *ports;
 	/* SO_MARK; 0 = leave alone. A failure fails the dial: an unmarked socket would be captured again. */
 	uint32_t mark;
 	/* Keepalive and user timeout; failures are ignored. */

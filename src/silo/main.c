@@ -99,6 +99,7 @@ static void init_parts(struct silo *silo)
 	silo->cache.observer = &silo->context.observer;
 	resolver_init(&silo->resolver, silo);
 	pool_init(&silo->pool, silo);
+	dial_ports_init(&silo->dial_ports);
 }
 
 /* Nothing has happened for a while: working memory shrinks to what an idle silo needs. */

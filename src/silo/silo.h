@@ -89,6 +89,7 @@ struct silo {
 	struct cache cache;                /* views by key */
 	struct resolver resolver;          /* addresses of host names that the mesh does not resolve */
 	struct pool pool;                  /* outbound tunnels */
+	struct dial_ports dial_ports;      /* for clients' addresses, towards the application */
 	struct broker_link *broker;
 	struct dns *dns; /* NULL = no DNS listener was inherited, or closed */
 	struct warden_link *warden;

@@ -316,6 +316,27 @@ def test_t05_illegal_port(lab):
     lab.wait_log("connection failed", "attempted recursive call to ourselves")
 
 
+# Opens connections one after the other, each proved by an echo before the next; then all of them once more.
+MANY = "import socket,sys\n" \
+    "conns=[]\n" \
+    "def say(s): s.sendall(b'hello'); assert s.recv(5)==b'hello'\n" \
+    "for _ in range(int(sys.argv[3])):\n" \
+    "  conns.append(socket.create_connection((sys.argv[1],int(sys.argv[2])),timeout=5)); say(conns[-1])\n" \
+    "for s in conns: say(s)\n" \
+    "print('all', [s.getsockname()[1] for s in conns])\n"
+
+
+@pytest.mark.parametrize("family", [4, 6])
+def test_t06_ports_of_client_and_proxy_never_meet(lab, family):
+    """The proxy dials under the client's address, beside the client's redirected connections: with a port that one of
+    those has, connection tracking would take the one for the other. A few ports only: they would meet at once."""
+    _, server, outside = start(lab)
+    for pod in (server, outside):
+        pod.run("sh", "-c", "echo 40000 40007 > /proc/sys/net/ipv4/ip_local_port_range")
+    res = outside.run("python3", "-c", MANY, server.ip if family == 4 else server.ip6, 9000, 6, check=False)
+    assert res.stdout.startswith("all"), res.stderr
+
+
 def test_r02_dry_run_is_logged_and_not_enforced(lab):
     _, server, outside = start(lab, AUTHZ_POLICY_INFO_LOGGING="true")
     enforce(lab, {**strict("try"), "namespace": "default", "scope": "Namespace", "dryRun": True})

@@ -201,17 +201,69 @@ static void keeps_deadlines(void **state)
 	close(fd);
 }
 
+/* A connection from a port of ours; its client's port as the server sees it. */
+static uint16_t port_of(struct lab *lab, struct guest_book *b, struct call *c, const struct dial_opts *to)
+{
+	struct addr peer;
+	int cnt = b->cnt;
+	dial(lab, c, to);
+	lab_until(lab, c->done && b->cnt == cnt + 1);
+	assert_int_equal(c->code, 0);
+	assert_int_equal(c->warnings, 0);
+	assert_int_equal(sock_peer_addr(b->fds[cnt], &peer), 0);
+	assert_true(ip_eq(&peer.ip, &to->src));
+	return peer.port;
+}
+
+/* Ports of preserved sources: ours one after the other, and the kernel's where ours cannot be had. */
+static void chooses_ports(struct lab *lab, struct guest_book *b, const struct dial_opts *opts)
+{
+	struct dial_ports ports = {.next = DIAL_PORT_CNT - 1, .step = 1};
+	struct dial_opts to = *opts;
+	struct addr at = {.ip = opts->src.family == 4 ? ip_v4(0, 0, 0, 0) : (struct ip){.family = 6}};
+	struct sockaddr_storage sa;
+	struct call calls[6];
+	int on = 1;
+	to.ports = &ports;
+	assert_int_equal(port_of(lab, b, &calls[0], &to), DIAL_PORT_MIN + DIAL_PORT_CNT - 1);
+	assert_int_equal(port_of(lab, b, &calls[1], &to), DIAL_PORT_MIN);
+	/* An application listens on the next one. */
+	at.port = DIAL_PORT_MIN + 1;
+	socklen_t len = addr_to_sockaddr(&at, &sa);
+	int fd = socket(sa.ss_family, SOCK_STREAM | SOCK_CLOEXEC, 0);
+	setsockopt(fd, SOL_SOCKET, SO_REUSEADDR, &on, sizeof(on));
+	assert_int_equal(bind(fd, (struct sockaddr *)&sa, len), 0);
+	assert_int_equal(listen(fd, 1), 0);
+	assert_int_equal(port_of(lab, b, &calls[2], &to), DIAL_PORT_MIN + 2);
+	/* It listens wherever we look. */
+	ports = (struct dial_ports){.next = 1, .step = 0};
+	assert_true(port_of(lab, b, &calls[3], &to) >= DIAL_PORT_MIN + DIAL_PORT_CNT);
+	/* A connection to the same server has the port: another socket, within the same dial, or none when it
+	 * is given up. */
+	ports.next = 2;
+	assert_true(port_of(lab, b, &calls[4], &to) >= DIAL_PORT_MIN + DIAL_PORT_CNT);
+	assert_int_equal(get_int(sock_fd(calls[4].stream), SOL_SOCKET, SO_MARK), (int)to.mark);
+	dial_cancel(dial(lab, &calls[5], &to));
+	lab_sleep(lab, 10);
+	assert_int_equal(calls[5].done, 0);
+	close(fd);
+	for (int i = 0; i < 5; i++)
+		stream_free(calls[i].stream);
+}
+
 /* The test's own network namespace, so that addresses and marks are ours. */
 static int in_namespace(int fd, size_t len)
 {
 	struct lab lab;
-	struct guest_book b = {.lab = &lab};
+	struct guest_book b = {.lab = &lab}, b6 = {.lab = &lab};
 	struct listen_opts opts = {0};
 	struct call c;
 	struct addr peer;
+	struct dial_opts to6 = {.mark = 1337, .src = {.family = 6, .b = {0xfd, [15] = 7}}};
 	struct dial_opts to = {.mark = 1337, .src = ip_v4(203, 0, 113, 7)};
 	if (unshare(CLONE_NEWNET) < 0 || system("ip link set lo up && ip addr add 10.1.2.3/32 dev lo && "
-	                                        "ip route add local 203.0.113.0/24 dev lo") != 0)
+	                                        "ip route add local 203.0.113.0/24 dev lo && "
+	                                        "ip route add local fd00::/64 dev lo") != 0)
 		return 77;
 	lab_open(&lab, false, 0);
 	int l = listen_on(AF_INET, 0, 128, &to.dst);
@@ -225,10 +277,16 @@ static int in_namespace(int fd, size_t len)
 	assert_int_equal(sock_peer_addr(b.fds[0], &peer), 0);
 	assert_true(ip_eq(&peer.ip, &to.src));
 	stream_free(c.stream);
+	chooses_ports(&lab, &b, &to);
+	int l6 = listen_on(AF_INET6, 0, 128, &to6.dst);
+	assert_int_equal(listen_start(lab.io, l6, &opts, &listen_events, &b6, &b6.listener), 0);
+	chooses_ports(&lab, &b6, &to6);
+	listen_stop(b6.listener);
+	int cnt = b.cnt;
 	/* To itself: nothing is spoofed. */
 	to.src = to.dst.ip;
 	dial(&lab, &c, &to);
-	lab_until(&lab, c.done && b.cnt == 2);
+	lab_until(&lab, c.done && b.cnt == cnt + 1);
 	assert_int_equal(get_int(sock_fd(c.stream), IPPROTO_IP, IP_TRANSPARENT), 0);
 	stream_free(c.stream);
 	/* Of another family: fails at connect. */
@@ -242,7 +300,7 @@ static int in_namespace(int fd, size_t len)
 	to.src = ip_v4(203, 0, 113, 7);
 	to.mark = 0;
 	dial(&lab, &c, &to);
-	lab_until(&lab, c.done && b.cnt == 3);
+	lab_until(&lab, c.done && b.cnt == cnt + 2);
 	assert_int_equal(c.code, 0);
 	assert_int_equal(c.warnings, 1);
 	assert_string_equal(c.step, "set transparent");
