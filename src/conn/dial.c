@@ -132,8 +132,9 @@ static int start_connect(struct dial *d)
 	return 0;
 }
 
-/* The once more of a dial whose port has a connection to this destination already, mostly one in TIME_WAIT: a
- * bound socket keeps its port, so another socket, with a port that the kernel knows to be free. */
+/* The once more of a dial whose port has a connection to this destination already (one in TIME_WAIT does not
+ * count where there are timestamps): a bound socket keeps its port, so another socket, with a port that the
+ * kernel knows to be free. */
 static int connect_from_any_port(struct dial *d)
 {
 	io_close(d->io, d->fd);

@@ -29,8 +29,8 @@ struct dial;
 struct dial_ports {
 	/* Offset of the next port, modulo DIAL_PORT_CNT. */
 	uint16_t next;
-	/* Odd, so that all ports have had their turn before one comes again (RFC 6056 3.3.5, but without
-	 * repeats: a port just used is in TIME_WAIT). */
+	/* Odd, so that all ports have had their turn before one comes again: one just used is in TIME_WAIT
+	 * (RFC 6056 3.3.5, without its repeats). */
 	uint16_t step;
 };
 
