@@ -117,6 +117,8 @@ static int open_socket(struct dial *d)
 		return r;
 	(void)sock_set_keepalive(d->fd, &opts->keepalive);
 	(void)sock_set_oob_inline(d->fd);
+	if (opts->is_local)
+		sock_set_unpaced(d->fd);
 	if (has_source(opts))
 		preserve_source(d);
 	return 0;

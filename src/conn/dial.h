@@ -50,6 +50,8 @@ struct dial_opts {
 	struct ip src;
 	/* Ports for the source, borrowed until the end of the dial; NULL = the kernel chooses. */
 	struct dial_ports *ports;
+	/* true: the destination is on this machine: sock_set_unpaced(). */
+	bool is_local;
 	/* SO_MARK; 0 = leave alone. A failure fails the dial: an unmarked socket would be captured again. */
 	uint32_t mark;
 	/* Keepalive and user timeout; failures are ignored. */

@@ -100,6 +100,8 @@ int listen_start(struct io *io, int fd, const struct listen_opts *opts, const st
 	l->code = opts->nodelay ? sock_set_nodelay(fd) : 0;
 	(void)sock_set_keepalive(fd, &opts->keepalive);
 	(void)sock_set_oob_inline(fd);
+	if (opts->is_local)
+		sock_set_unpaced(fd);
 	io_op_init(&l->accept, on_accept);
 	io_task_init(&l->reap, on_reap);
 	timer_init(&l->pause, on_pause);

@@ -23,6 +23,8 @@ struct listen_opts {
 	bool nodelay;
 	/* Keepalive and user timeout; failures are ignored. */
 	struct sock_keepalive keepalive;
+	/* true: who connects is on this machine: sock_set_unpaced(). */
+	bool is_local;
 };
 
 /* What a listener tells its owner. */

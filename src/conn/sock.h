@@ -36,6 +36,14 @@ int sock_set_nodelay(int fd);
  */
 int sock_set_oob_inline(int fd);
 
+/*
+ * For a connection that stays on this machine, where there is no congestion to control: a congestion control
+ * that paces (bbr) is replaced by reno, which every kernel has and everybody may choose (tcp(7),
+ * TCP_CONGESTION). Pacing there only costs a timer for every 64 KB, dear on a virtual machine. On a listener:
+ * for what it accepts. A failure changes nothing.
+ */
+void sock_set_unpaced(int fd);
+
 /* Sets keepalive and user timeout. Returns 0 or the first failure; callers ignore it (dataplane 2.3). */
 int sock_set_keepalive(int fd, const struct sock_keepalive *keepalive);
 

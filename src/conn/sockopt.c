@@ -4,6 +4,7 @@
 #include <errno.h>
 #include <netinet/in.h>
 #include <netinet/tcp.h>
+#include <string.h>
 #include <sys/socket.h>
 
 #include "conn/sock.h"
@@ -11,6 +12,8 @@
 /* linux/netfilter_ipv4.h and linux/netfilter_ipv6/ip6_tables.h, whose other content clashes with the C
  * library's. */
 #define NF_ORIGINAL_DST 80
+/* TCP_CA_NAME_MAX (include/net/tcp.h; no header for user space has it), and one for the terminator. */
+#define CONGESTION_MAX 17
 
 static int set_int(int fd, int level, int option, int value)
 {
@@ -33,6 +36,15 @@ int sock_set_nodelay(int fd)
 int sock_set_oob_inline(int fd)
 {
 	return set_int(fd, SOL_SOCKET, SO_OOBINLINE, 1);
+}
+
+void sock_set_unpaced(int fd)
+{
+	static const char loss_based[] = "reno";
+	char name[CONGESTION_MAX] = "";
+	socklen_t len = sizeof(name) - 1;
+	if (getsockopt(fd, IPPROTO_TCP, TCP_CONGESTION, name, &len) == 0 && strncmp(name, "bbr", 3) == 0)
+		(void)setsockopt(fd, IPPROTO_TCP, TCP_CONGESTION, loss_based, sizeof(loss_based) - 1);
 }
 
 int sock_set_keepalive(int fd, const struct sock_keepalive *keepalive)

@@ -166,6 +166,7 @@ void delivery_start(struct delivery *d)
 	struct dial_opts opts = silo_dial_opts(silo, &d->upstream);
 	opts.src = d->source;
 	opts.ports = &silo->dial_ports;
+	opts.is_local = true;
 	d->is_dialled = true;
 	int r = dial_start(silo->io, &opts, &DIAL_EVENTS, d, &d->dial);
 	if (r < 0)

@@ -297,6 +297,7 @@ static void ask_pool(struct hbone *hbone)
 	        .accept = &route->identities,
 	        .uid = route->workload ? route->workload->uid : "",
 	        .identity = hbone->identity,
+	        .is_local = silo_shares_node(hbone->silo, route->workload),
 	};
 	hbone->pool_wait.on_link = on_link;
 	hbone->pool_wait.on_failed = on_link_failed;

@@ -39,6 +39,7 @@ struct tunnel {
 	char peer_id[IDENTITY_STR_MAX];
 	struct record_clock clock; /* certificate and TLS; the first request shows them */
 	bool is_over;              /* the link has closed; free with the last request */
+	bool is_unpaced;           /* the client is on this node, and the socket was told */
 };
 
 /* One CONNECT. */
@@ -144,6 +145,15 @@ static void on_stream_error(void *ctx, int code, const char *text)
 
 static const struct stream_events STREAM_EVENTS = {.on_error = on_stream_error};
 
+/* Once it is known that the client is on this node, its tunnel is treated accordingly. */
+static void note_source(struct tunnel *tunnel, const struct workload *src)
+{
+	if (tunnel->is_unpaced || tunnel->is_over || !silo_shares_node(tunnel->conn.silo, src))
+		return;
+	tunnel->is_unpaced = true;
+	sock_set_unpaced(sock_fd(link_transport(tunnel->link)));
+}
+
 /* Everything is known: hands over to the delivery. */
 static void deliver(struct request *req)
 {
@@ -152,6 +162,7 @@ static void deliver(struct request *req)
 	struct delivery *d = &req->delivery;
 	struct route_inbound *route = &d->route;
 	const struct workload *src = req->src_view ? req->src_view->workload : NULL;
+	note_source(tunnel, src);
 	d->silo = silo;
 	d->events = &DELIVERY_EVENTS;
 	d->down = req->stream;

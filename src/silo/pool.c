@@ -338,6 +338,7 @@ static int tunnel_new(struct pool *pool, const struct pool_target *target, struc
 	timer_init(&tunnel->idle, idle_expired);
 	timer_init(&tunnel->preface, preface_expired);
 	struct dial_opts opts = silo_dial_opts(pool->silo, &target->dst);
+	opts.is_local = target->is_local;
 	int r = copy_accept(tunnel, target->accept);
 	if (r == 0)
 		r = dial_start(pool->silo->io, &opts, &DIAL_EVENTS, tunnel, &tunnel->dial);

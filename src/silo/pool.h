@@ -39,6 +39,7 @@ struct pool_target {
 	const struct route_identities *accept; /* acceptable identities, in order */
 	const char *uid;                       /* of the workload at the end */
 	struct tls_identity *identity;         /* our certificate, for a new tunnel */
+	bool is_local;                         /* the peer is on this node */
 };
 
 /* Somebody who wants a stream; embed it. */

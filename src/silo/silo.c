@@ -3,6 +3,7 @@
 #include "silo/silo.h"
 
 #include <errno.h>
+#include <string.h>
 #include <unistd.h>
 
 #include "base/mem.h"
@@ -110,6 +111,12 @@ struct dial_opts silo_dial_opts(const struct silo *silo, const struct addr *dst)
 	};
 }
 
+bool silo_shares_node(struct silo *silo, const struct workload *workload)
+{
+	const struct own_workload *own = context_workload(silo);
+	return own && workload && own->workload->node[0] && strcmp(own->workload->node, workload->node) == 0;
+}
+
 bool silo_keeps_source(const struct silo *silo)
 {
 	/* Unset means: where possible; the dial itself degrades with a warning. */
@@ -189,6 +196,7 @@ int silo_listen(struct silo *silo, enum silo_port port, int fd)
 	/* HBONE finds dead peers by its own pings; who comes by SOCKS5 is on this machine (dataplane 2.3). */
 	if (port != SILO_PORT_HBONE && port != SILO_PORT_SOCKS)
 		opts.keepalive = keepalive_of(&silo->settings);
+	opts.is_local = port == SILO_PORT_OUTBOUND || port == SILO_PORT_SOCKS;
 	int r = listen_start(silo->io, fd, &opts, &LISTEN_EVENTS[port], silo, &silo->listeners[port]);
 	if (r < 0)
 		return r;

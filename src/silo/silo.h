@@ -145,6 +145,10 @@ struct dial_opts silo_dial_opts(const struct silo *silo, const struct addr *dst)
 /* Environment of a routing decision; draws the random bits of one connection. */
 struct route_env silo_route_env(const struct silo *silo, const struct ip *source);
 
+/* Whether `workload` (NULL = unknown) runs on this silo's node, as the control plane has it: what goes there
+ * stays on this machine. */
+bool silo_shares_node(struct silo *silo, const struct workload *workload);
+
 /* HTTP/2 settings of a tunnel as the environment has them. */
 void silo_h2_config(const struct silo *silo, bool is_server, struct h2_config *ret_config);
 

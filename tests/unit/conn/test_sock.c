@@ -691,6 +691,30 @@ static void reads_addresses(void **state)
 	assert_int_equal(sock_peer_addr(-1, &peer), -EBADF);
 }
 
+/* Whether `fd` takes that congestion control, and what it has once it is known to stay on this machine. */
+static bool is_left(int fd, const char *wanted, const char *left)
+{
+	char name[17] = "";
+	socklen_t len = sizeof(name) - 1;
+	if (setsockopt(fd, IPPROTO_TCP, TCP_CONGESTION, wanted, (socklen_t)strlen(wanted)) < 0)
+		return true;
+	sock_set_unpaced(fd);
+	return getsockopt(fd, IPPROTO_TCP, TCP_CONGESTION, name, &len) == 0 && strcmp(name, left) == 0;
+}
+
+static void does_not_pace(void **state)
+{
+	int fd[2];
+	lab_tcp(fd);
+	assert_true(is_left(fd[0], "bbr", "reno"));
+	/* What does not pace stays the operator's choice. */
+	assert_true(is_left(fd[0], "cubic", "cubic"));
+	assert_true(is_left(fd[0], "reno", "reno"));
+	sock_set_unpaced(-1);
+	close(fd[0]);
+	close(fd[1]);
+}
+
 #define T(name) cmocka_unit_test_setup_teardown(name, lab_setup, lab_teardown)
 
 int main(void)
@@ -712,6 +736,7 @@ int main(void)
 	        T(hears_out_a_deaf_peer),
 	        T(bounds_memory),
 	        T(holds_back),
+	        T(does_not_pace),
 	        T(shares_buffers),
 	        T(lets_go_any_time),
 	        T(lets_go_in_callback),
