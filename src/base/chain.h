@@ -22,7 +22,7 @@
 /* Payload sizes of the three classes. */
 #define CHUNK_SMALL 4096u
 #define CHUNK_LARGE 65536u
-#define CHUNK_BULK 262144u
+#define CHUNK_BULK 524288u
 
 enum chunk_class { CHUNK_CLASS_SMALL, CHUNK_CLASS_LARGE, CHUNK_CLASS_BULK, CHUNK_CLASS_CNT };
 

@@ -38,8 +38,8 @@ struct io;
 /* Provided small buffers of CHUNK_SMALL bytes; a power of two, all of them together are the most that all
  * sockets can be handed in one turn. */
 #define IO_SMALL_CNT 32
-/* Most bytes of a bulk receive: sixteen full HTTP/2 DATA frames of 16,375 bytes, so none is cut. */
-#define IO_BULK_LEN (16 * 16375)
+/* Most bytes of a bulk receive: thirty-two full HTTP/2 DATA frames of 16,375 bytes, so none is cut. */
+#define IO_BULK_LEN (32 * 16375)
 /* Provided bulk buffers of CHUNK_BULK bytes; a power of two. */
 #define IO_BULK_CNT 4
 

@@ -261,11 +261,11 @@ int rec_write(struct pair *pair, struct rec *rec, size_t len, size_t each, size_
 	int err;
 
 	for (size_t at = 0; at < len;) {
-		struct chunk *c = chunk_new(&pair->pool, each ? each : CHUNK_BULK);
-		size_t n = each ? each : chunk_room(c);
+		size_t n = each && each < len - at ? each : len - at;
+		struct chunk *c = chunk_new(&pair->pool, n);
 
-		if (n > len - at)
-			n = len - at;
+		if (n > chunk_room(c))
+			n = chunk_room(c);
 		for (size_t i = 0; i < n; i++)
 			chunk_bytes(c)[i] = pattern(seed + at + i);
 		c->len = (uint32_t)n;
