@@ -1,11 +1,13 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""Many connections that are open and do nothing, for the memory rows of the bench.
+"""Many connections that are open and do nothing, for the bench.
 
-hold.py serve PORT            echoes what comes
-hold.py open HOST PORT COUNT  opens them, exchanges 100 bytes on each, says "open", closes them at the next line of
-                              stdin, says "closed"
+hold.py serve PORT ...              echoes what comes on these ports
+hold.py open HOST COUNT PORT ...    opens so many, spread over the ports, exchanges 100 bytes on each, says "open"; then
+                                    for each line of stdin: "count" says how many are still open, "close" closes all
+                                    and says "closed"
+
+Several ports, because one address has fewer than 65,536 ports to connect from to each.
 """
-import resource
 import select
 import socket
 import sys
@@ -15,54 +17,82 @@ BATCH = 64
 HELLO = b"x" * 100
 
 
-def serve(port):
-    listener = socket.create_server(("", port), backlog=1024)
-    listener.setblocking(False)
+def serve(ports):
     epoll = select.epoll()
-    epoll.register(listener, select.EPOLLIN)
-    conns = {}
+    listeners, conns = {}, {}
+    for port in ports:
+        listener = socket.create_server(("", port), backlog=1024)
+        listener.setblocking(False)
+        listeners[listener.fileno()] = listener
+        epoll.register(listener, select.EPOLLIN)
     while True:
         for fd, _ in epoll.poll():
-            if fd == listener.fileno():
-                conn, _ = listener.accept()
+            if fd in listeners:
+                try:
+                    conn, _ = listeners[fd].accept()
+                except OSError:
+                    continue
                 conns[conn.fileno()] = conn
                 epoll.register(conn, select.EPOLLIN)
                 continue
             try:
                 data = conns[fd].recv(4096)
+                if data:
+                    conns[fd].sendall(data)
+                    continue
             except OSError:
-                data = b""
-            if data:
-                conns[fd].sendall(data)
-            else:
-                epoll.unregister(fd)
-                conns.pop(fd).close()
+                pass
+            epoll.unregister(fd)
+            conns.pop(fd).close()
 
 
-def hold(host, port, count):
+def open_all(host, count, ports):
     conns = []
     while len(conns) < count:
-        batch = [socket.create_connection((host, port), timeout=60) for _ in range(min(BATCH, count - len(conns)))]
+        numbers = range(len(conns), min(len(conns) + BATCH, count))
+        batch = [socket.create_connection((host, ports[i % len(ports)]), timeout=30) for i in numbers]
         for conn in batch:
             conn.sendall(HELLO)
         for conn in batch:
             if not conn.recv(len(HELLO)):
-                sys.exit("a connection ended early")
+                raise ConnectionError("ended before its echo")
         conns += batch
-    print("open", flush=True)
-    sys.stdin.readline()
+    return conns
+
+
+def is_open(conn):
+    try:
+        return conn.recv(1, socket.MSG_DONTWAIT | socket.MSG_PEEK) != b""
+    except BlockingIOError:
+        return True
+    except OSError:
+        return False
+
+
+def hold(host, count, ports):
+    conns = []
+    try:
+        conns = open_all(host, count, ports)
+    except OSError as err:
+        sys.exit(f"one of {count} connections: {err}")
     for conn in conns:
-        conn.close()
-    print("closed", flush=True)
+        conn.settimeout(None)
+    print("open", flush=True)
+    for line in sys.stdin:
+        if line.strip() == "count":
+            print(sum(map(is_open, conns)), flush=True)
+            continue
+        for conn in conns:
+            conn.close()
+        print("closed", flush=True)
+        return
 
 
 def main():
-    hard = resource.getrlimit(resource.RLIMIT_NOFILE)[1]
-    resource.setrlimit(resource.RLIMIT_NOFILE, (hard, hard))
     if sys.argv[1] == "serve":
-        serve(int(sys.argv[2]))
+        serve([int(port) for port in sys.argv[2:]])
     else:
-        hold(sys.argv[2], int(sys.argv[3]), int(sys.argv[4]))
+        hold(sys.argv[2], int(sys.argv[3]), [int(port) for port in sys.argv[4:]])
 
 
 main()

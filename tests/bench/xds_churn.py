@@ -14,25 +14,10 @@ from pathlib import Path
 
 sys.path.insert(0, str(Path(__file__).resolve().parent.parent / "e2e"))
 
-from culvert_e2e.istiod import ADDRESS, POLICY, Istiod, messages, resource, response, workload  # noqa: E402
+from culvert_e2e.istiod import ADDRESS, POLICY, Istiod, resource, response, workload  # noqa: E402
 from culvert_e2e.lab import Lab, wait_for  # noqa: E402
 from culvert_e2e.pki import Ca  # noqa: E402
-
-
-def pod(i, version=0):
-    """A workload as istiod writes them, about 250 bytes."""
-    _, address, _ = messages()
-    ns = f"namespace-{i % 100}"
-    app = f"application-{i % 1000}"
-    name = f"{app}-5d7f8b9c6-{i:05x}"
-    msg = address.Address(workload=address.Workload(
-        uid=f"Kubernetes//Pod/{ns}/{name}", name=name, namespace=ns, service_account=app,
-        addresses=[bytes([10, 64 + (i >> 16), i >> 8 & 255, i & 255])], tunnel_protocol=address.HBONE,
-        node=f"node-{i % 500}", canonical_name=app, canonical_revision="v1", workload_name=app,
-        workload_type=address.POD, cluster_id="Kubernetes", status=version % 2))
-    entry = msg.workload.services[f"{ns}/{app}.{ns}.svc.cluster.local"]
-    entry.ports.add(service_port=80, target_port=8080)
-    return resource(msg, version=f"{random.getrandbits(64) | 1 << 63:x}")
+from meshes import pod  # noqa: E402
 
 
 def status_kb(pid, field):
