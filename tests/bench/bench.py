@@ -30,8 +30,8 @@ BUSY = 0.5
 SWEEPS = {"connections": Connections, "workloads": Workloads, "pods": Pods}
 PARTS = ("loads", "fresh", *SWEEPS)
 # Of an option: normal, and with --quick.
-DEFAULTS = {"runs": (3, 1), "seconds": (5, 1), "pods": ([2, 30, 110, 250], [2, 10, 30]),
-            "connections": ([0, 100, 1000, 8000, 10000, 50000], [0, 100, 1000]), "workloads": ([1000, 10000, 100000], [1000, 10000])}
+DEFAULTS = {"runs": (3, 1), "seconds": (5, 1), "pods": ([2, 30, 110, 250], [2, 30]),
+            "connections": ([0, 100, 1000, 8000, 10000, 50000], [100, 1000]), "workloads": ([1000, 10000, 100000], [1000, 10000])}
 # Memory is read after everything of a start has calmed down; an idle side must use no CPU for so long; seconds.
 SETTLE, IDLE = (3, 1), (5, 2)
 

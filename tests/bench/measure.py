@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import platform
+import time
 from contextlib import contextmanager
 from pathlib import Path
 
@@ -125,7 +126,13 @@ class Cgroup:
         return usage - self.stat("file") + self.stat("shmem")
 
     def remove(self):
-        try:
-            self.path.rmdir()
-        except OSError:
-            pass  # somebody in it is still dying; the next clean-up has it
+        """Once everybody in it is dead, which may be a moment after the first process."""
+        end = time.monotonic() + 5
+        while True:
+            try:
+                self.path.rmdir()
+                return
+            except OSError as err:
+                if time.monotonic() > end:
+                    raise BenchError(f"processes are left in {self.path.name}: {err}") from None
+            time.sleep(0.02)

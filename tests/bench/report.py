@@ -15,8 +15,8 @@ from rows import CONTRACT, GROWTH, as_markdown, contract_table, growth_tables, l
 PANELS = [
     ("bulk, 1 stream: Gbit/s", [("gbps", "", False)]),
     ("64 busy connections: operations per second", [("rate", "", False)]),
-    ("1 busy connection: latency, us", [("p50", " median", False), ("p99", " p99", True)]),
-    ("memory (PSS), idle: MB", [("mem", "", False)]),
+    ("1 busy connection: latency, median and p99: us", [("p50", "", False), ("p99", " p99", True)]),
+    ("memory (PSS), no load: MB", [("mem", "", False)]),
 ]
 TITLES = {"pods": "pods on the node", "connections": "open idle connections", "workloads": "known workloads"}
 
@@ -66,7 +66,7 @@ def pictures(results):
 
 
 def conditions(results):
-    return as_markdown([["", ""], *([name, words] for name, words in results.conditions.items())])
+    return as_markdown([["", ""], *([name, words] for name, words in results.conditions.items())], left=2)
 
 
 def page(results, names):
@@ -97,7 +97,8 @@ def page(results, names):
 NOTES = """1 KB each way for requests; MB is 1,000,000 bytes, GB likewise, KiB is 1,024. CPU is the on-CPU time of all processes of a
 side, which serves both ends. A fresh TLS session each: both sides run with `POOL_MAX_STREAMS_PER_CONNECTION=1` and
 `POOL_UNUSED_RELEASE_TIMEOUT=0s`, and the accepted connections are counted. The peak of memory is PSS plus what each process had
-resident at most above what it has. Connections are held between two pods over pooled tunnels."""
+resident at most above what it has. Connections are held over pooled tunnels between two pods, or between more pairs where a
+process may not have as many descriptors."""
 
 
 def write(results, folder):

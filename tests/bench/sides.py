@@ -6,6 +6,7 @@ What a side costs is read from /proc for all of its processes.
 from __future__ import annotations
 
 import os
+import re
 import subprocess
 import sys
 import time
@@ -182,10 +183,15 @@ class Culvert(NoProxy):
     def fail(self, words):
         """Throws, with the last line of the log."""
         lines = self.lab.log(self.proc).strip().splitlines() or ["no log"]
-        raise BenchError(f"{words}, {'ended' if self.proc.poll() is not None else f'within {START} s'}: {lines[-1][-300:]}")
+        raise BenchError(f"{words}, {'still running' if self.is_running() else 'ended'}: {lines[-1][-300:]}")
+
+    def is_running(self):
+        return self.proc is not None and self.proc.poll() is None
 
     def wait_ready(self):
-        wait_for("readiness", self.lab.ready, timeout=START)
+        wait_for("readiness", lambda: self.lab.ready() or not self.is_running(), timeout=START)
+        if not self.is_running():
+            self.fail("not ready")
 
     def stop(self):
         if not self.proc:
@@ -204,7 +210,7 @@ class Culvert(NoProxy):
 
     def pids(self):
         """All processes; it is an error when the side is no longer there."""
-        if self.proc is None or self.proc.poll() is not None:
+        if not self.is_running():
             raise BenchError("it does not run any more")
         return list(self.lab.tree(self.proc))
 
@@ -247,5 +253,8 @@ class Peer(Culvert):
 
 
 def version_of(path):
-    res = run(path, "version", check=False, timeout=10)
-    return " ".join(res.stdout.split()) or "unknown"
+    """What it says of itself (version.BuildInfo{...}), as few words as tell one build from another."""
+    said = run(path, "version", check=False, timeout=10).stdout
+    found = dict(re.findall(r'(\w+):"([^"]*)"', said))
+    words = [found[name] for name in ("Version", "GitRevision", "CryptoProvider", "BuildProfile") if name in found]
+    return ", ".join(dict.fromkeys(words)) or " ".join(said.split()) or "unknown"

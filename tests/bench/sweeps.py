@@ -11,7 +11,7 @@ import random
 import statistics
 import subprocess
 import time
-from contextlib import ExitStack
+from contextlib import ExitStack, contextmanager
 
 from culvert_e2e.zds import ScriptedAgent
 from loads import CANARY_PORT, LETTER_PORTS, ask, descriptors, hear, talking
@@ -93,8 +93,8 @@ class Pods(Sweep):
         self.runs(len(self.pods), "adds", self.adds)
 
     def enrol(self, more, fewer=()):
-        """Which pods the node agent has; its answers come from a proxy, whichever."""
-        side = self.bench.proxied()[0]
+        """Which pods the node agent has; its answers come from a proxy, here culvert."""
+        side = self.bench.proxied()[-1]
         try:
             side.start()
             side.enrol(more)
@@ -151,7 +151,7 @@ class Pods(Sweep):
         with ScriptedAgent(path) as agent:
             try:
                 side.launch(INPOD_UDS=path)
-                conn = agent.snapshot(timeout=60)
+                conn = agent.snapshot(timeout=20)
                 side.wait_ready()
                 for _ in range(self.ADDS):
                     before = time.monotonic()
@@ -199,35 +199,44 @@ class Connections(Sweep):
             side.enrol(pods)
             self.settle()
             idle = side.pss()
-            values = self.with_connections(side, count, idle)
-            if count:
-                wait_for("the tunnels' end", lambda: not any(pair.tunnels() for pair in self.pairs), timeout=90)
-                time.sleep(AFTER)
-                values["left_kb"] = (side.pss() - idle) / 1024
+            values = self.memory(side, count, idle) if count == self.bench.results.contract_point("connections") else {}
+            values.update(self.under_load(side, count))
             side.release(pods)
         finally:
             side.stop()
         return values
 
-    def with_connections(self, side, count, idle):
-        share = -(-count // len(self.pairs))
+    @contextmanager
+    def held(self, count):
+        """The connections are open, spread over the pairs; gives how many there are."""
+        share = max(1, -(-count // len(self.pairs)))
         with ExitStack() as stack:
-            procs = [stack.enter_context(pair.held(max(share, 1))) for pair in self.pairs]
+            procs = [stack.enter_context(pair.held(share)) for pair in self.pairs]
             for proc in procs:
                 hear(proc, "open")
             self.settle()
-            pss = side.pss()
-            values = {"mem": pss / MB}
-            if count:
-                values["held_kb"] = (pss - idle) / (share * len(procs)) / 1024
-                values.update(self.policy(side))
-            values.update(self.loads.at_a_point(side))
+            yield share * len(procs)
             for proc in procs:
                 still = int(ask(proc, "count"))
-                if still != max(share, 1):
+                if still != share:
                     raise BenchError(f"only {still} of {share} connections are still open")
             for proc in procs:
                 ask(proc, "close")
+
+    def memory(self, side, count, idle):
+        """Of connections that carried next to nothing, and what they leave."""
+        with self.held(count) as opened:
+            per_connection = (side.pss() - idle) / opened / 1024
+        wait_for("the tunnels' end", lambda: not any(pair.tunnels() for pair in self.pairs), timeout=90)
+        time.sleep(AFTER)
+        return {"held_kb": per_connection, "left_kb": (side.pss() - idle) / 1024}
+
+    def under_load(self, side, count):
+        with self.held(count):
+            values = {"mem": side.pss() / MB}
+            if count:
+                values.update(self.policy(side))
+            values.update(self.loads.at_a_point(side))
         return values
 
     def policy(self, side):
