@@ -155,6 +155,9 @@ def contract_table(results, with_spread=False):
     lines = [["", *results.sides, "goal", "reached"]]
     points = {what: results.contract_point(what) for what in CONTRACT}
     for words, key, digits, goal in ROWS:
+        # A goal is for the size that the contract names.
+        if any(f"{{{what}}}" in key and points[what] != CONTRACT[what] for what in CONTRACT):
+            goal = None
         key = key.format(**points)
         cells = [cell(results, side, key, digits, with_spread) for side in results.sides]
         if any(text != "-" for text in cells):
