@@ -61,6 +61,8 @@ struct io {
 	struct chunk_pool pool;
 	struct wheel wheel;
 	uint64_t now_ms;
+	uint64_t alarm_ms;              /* when the ring's timeout ends a wait; WHEEL_NONE = none is armed */
+	struct __kernel_timespec alarm; /* its time, until it is submitted; its address is its mark */
 	struct list phases[IO_PHASE_CNT]; /* deferred tasks */
 	struct list starved;              /* tasks waiting for buffers */
 	struct pbuf pbufs[PBUF_GROUP_CNT];

@@ -24,7 +24,8 @@
 
 /* What operations the ring may do: ring operations bypass seccomp, so this is the filter. */
 static const uint8_t permitted_ops[] = {IORING_OP_POLL_ADD, IORING_OP_ACCEPT, IORING_OP_CONNECT,
-        IORING_OP_RECV, IORING_OP_SEND, IORING_OP_SENDMSG, IORING_OP_CLOSE, IORING_OP_ASYNC_CANCEL};
+        IORING_OP_RECV, IORING_OP_SEND, IORING_OP_SENDMSG, IORING_OP_CLOSE, IORING_OP_ASYNC_CANCEL,
+        IORING_OP_TIMEOUT, IORING_OP_TIMEOUT_REMOVE};
 
 /* What the ring may be told after it is enabled. */
 static const uint8_t permitted_registers[] = {
@@ -178,6 +179,7 @@ int io_new(const struct io_opts *opts, struct io **ret_io, struct err *err)
 		goto out;
 	}
 	io->now_ms = clock_ms();
+	io->alarm_ms = WHEEL_NONE;
 	wheel_init(&io->wheel, io->now_ms);
 	timer_init(&io->trim, on_trim);
 	chunk_pool_init(&io->pool, opts->pool_max ? opts->pool_max : IO_POOL_MAX);

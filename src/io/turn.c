@@ -96,6 +96,11 @@ void io_reap(struct io *io)
 	unsigned cnt = 0;
 	io_uring_for_each_cqe(&io->ring, head, cqe)
 	{
+		if (io_uring_cqe_get_data(cqe) == &io->alarm) {
+			io->alarm_ms = WHEEL_NONE;
+			cnt++;
+			continue;
+		}
 		/* Without memory the rest stays in the ring for the next turn. */
 		if (!reaped_room(io))
 			break;
@@ -106,29 +111,49 @@ void io_reap(struct io *io)
 	io_uring_cq_advance(&io->ring, cnt);
 }
 
+/*
+ * Sees to it that a wait ends when the next timer is due. One timeout stays armed over many waits: with each
+ * wait a timeout of its own, the kernel would set and clear a timer for every message, which is dear on a
+ * virtual machine. One that comes too early ends a wait for nothing, once.
+ */
+static void set_alarm(struct io *io, uint64_t due)
+{
+	if (due >= io->alarm_ms)
+		return;
+	uint64_t now = clock_ms();
+	uint64_t wait_ms = due > now ? due - now : 0;
+	struct io_uring_sqe *sqe = io_sqe(io);
+	io->alarm.tv_sec = (long long)(wait_ms / 1000);
+	io->alarm.tv_nsec = (long long)(wait_ms % 1000) * 1000000;
+	if (io->alarm_ms == WHEEL_NONE) {
+		io_uring_prep_timeout(sqe, &io->alarm, 0, 0);
+		io_uring_sqe_set_data(sqe, &io->alarm);
+	} else {
+		/* Too late for one that has just fired: that has ended the wait, and the next is a new one.
+		 */
+		io_uring_prep_timeout_update(sqe, &io->alarm, (uintptr_t)&io->alarm, 0);
+		sqe->flags |= IOSQE_CQE_SKIP_SUCCESS;
+		io_uring_sqe_set_data(sqe, NULL);
+	}
+	io->alarm_ms = due;
+}
+
 /* Submits, and waits for a completion, a timer or nothing. */
 static int submit(struct io *io, bool may_wait)
 {
-	struct io_uring_cqe *cqe;
-	struct __kernel_timespec ts = {0};
-	uint64_t due = wheel_next(&io->wheel);
 	bool must_hurry = !may_wait || io->reaped_cnt || io->is_expected || io_uring_cq_ready(&io->ring);
 	int r;
 	io->is_expected = false;
-	if (must_hurry) {
+	if (!must_hurry)
+		set_alarm(io, wheel_next(&io->wheel));
+	/* A full queue makes the alarm take completions: they are not waited for. */
+	if (must_hurry || io->reaped_cnt)
 		r = io_uring_submit_and_get_events(&io->ring);
-	} else if (due == WHEEL_NONE) {
+	else
 		r = io_uring_submit_and_wait(&io->ring, 1);
-	} else {
-		uint64_t now = clock_ms();
-		uint64_t wait_ms = due > now ? due - now : 0;
-		ts.tv_sec = (long long)(wait_ms / 1000);
-		ts.tv_nsec = (long long)(wait_ms % 1000) * 1000000;
-		r = io_uring_submit_and_wait_timeout(&io->ring, &cqe, 1, &ts, NULL);
-	}
-	/* A signal, the timer, or a kernel short of resources until completions are taken: all cured by going
+	/* A signal, or a kernel short of resources until completions are taken: all cured by going
 	 * on. */
-	if (r >= 0 || r == -ETIME || r == -EINTR || r == -EAGAIN || r == -EBUSY)
+	if (r >= 0 || r == -EINTR || r == -EAGAIN || r == -EBUSY)
 		return 0;
 	return r;
 }

@@ -299,6 +299,46 @@ static void keeps_time(void **state)
 	io_free(io);
 }
 
+/* What ends the waits is armed for a later time, moved to an earlier one, and left from a stopped timer. */
+static void moves_its_alarm(void **state)
+{
+	struct io *io = ring_new(*state != NULL);
+	int next = 1;
+	int fds[2];
+	struct clocked far = {.next = &next}, near = {.next = &next};
+	struct counter c = {0};
+	assert_int_equal(pipe2(fds, O_NONBLOCK | O_CLOEXEC), 0);
+	io_op_init(&c.op, count_op);
+	io_poll(io, &c.op, fds[0], POLLIN, true);
+	timer_init(&far.timer, on_time);
+	timer_init(&near.timer, on_time);
+	io_turn(io, false);
+	io_timer_start(io, &far.timer, 3600 * 1000);
+	for (int round = 1; round <= 3; round++) {
+		/* A wait that something else ends, then one that only the near timer can end. */
+		assert_int_equal(write(fds[1], "x", 1), 1);
+		assert_int_equal(io_turn(io, true), 0);
+		io_timer_start(io, &near.timer, 30);
+		uint64_t due = io_now_ms(io) + 30;
+		while (next == round)
+			assert_int_equal(io_turn(io, true), 0);
+		assert_true(near.at >= due && near.at < due + 5000);
+	}
+	io_timer_start(io, &near.timer, 40);
+	assert_int_equal(write(fds[1], "x", 1), 1);
+	io_turn(io, true);
+	io_timer_stop(io, &near.timer);
+	io_timer_stop(io, &far.timer);
+	io_timer_stop(io, &io->trim);
+	/* The alarm of the stopped one is still there; after it only the pipe ends a wait. */
+	assert_int_equal(io_turn(io, true), 0);
+	assert_int_equal(io->alarm_ms, WHEEL_NONE);
+	assert_int_equal(next, 4);
+	io_free(io);
+	close(fds[0]);
+	close(fds[1]);
+}
+
 /* Asleep with a timer far away and a poll: no tick, so hardly any switch of context. */
 static void sleeps_when_idle(void **state)
 {
@@ -534,6 +574,8 @@ int main(void)
 	        cmocka_unit_test(tells_of_quiet_failures),
 	        cmocka_unit_test_prestate(tells_of_quiet_failures, state61),
 	        cmocka_unit_test(keeps_time),
+	        cmocka_unit_test(moves_its_alarm),
+	        cmocka_unit_test_prestate(moves_its_alarm, state61),
 	        cmocka_unit_test(sleeps_when_idle),
 	        cmocka_unit_test(defers_by_phase),
 	        cmocka_unit_test(stops),
