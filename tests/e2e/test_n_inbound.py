@@ -327,7 +327,7 @@ MANY = "import socket,sys\n" \
 
 
 @pytest.mark.parametrize("family", [4, 6])
-def test_t06_ports_of_client_and_proxy_never_meet(lab, family):
+def test_t01_ports_of_client_and_proxy_never_meet(lab, family):
     """The proxy dials under the client's address, beside the client's redirected connections: with a port that one of
     those has, connection tracking would take the one for the other. A few ports only: they would meet at once."""
     _, server, outside = start(lab)
