@@ -189,6 +189,8 @@ int io_run(struct io *io)
 {
 	int r = 0;
 	io->is_stopped = false;
+	/* What the start has left behind is given back as well, even when nothing ever completes. */
+	io_touch(io);
 	while (r == 0 && !io->is_stopped)
 		r = io_turn(io, true);
 	/* What the last turn prepared (a farewell, a close) still goes out. */
